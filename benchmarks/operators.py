@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.incremental import Times
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.packing.shards import Layout
@@ -28,9 +28,9 @@ _TIMES = (pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64()))
 _LEFT = pa.schema([("k", pa.int64()), ("v", pa.int64())])
 _RIGHT = pa.schema([("k", pa.int64()), ("w", pa.int64())])
 _AGGREGATES = (
-    ("n", Aggregate("count", None, pa.int64())),
-    ("s", Aggregate("sum", "v", pa.int64())),
-    ("m", Aggregate("max", "v", pa.int64())),
+    ("n", AggregateSpec("count", None, pa.int64())),
+    ("s", AggregateSpec("sum", "v", pa.int64())),
+    ("m", AggregateSpec("max", "v", pa.int64())),
 )
 _OPERATORS = {
     "group": (

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.punctuated import Delta, Group, Join, SetOperator, Sort
+from windrow.kernels.aggregates import AggregateSpec
+from windrow.kernels.punctuated import Delta, GroupOperator, SetOperator, SortOperator, SymmetricJoin
 from windrow.kernels.sorting import SortKey
 from windrow.punctuations import Pattern
 
@@ -60,7 +60,9 @@ def _bids(size: int) -> pa.Table:
 
 
 def _group(size: int) -> Callable[[int], int]:
-    operator = Group((("auction", "auction"),), (("high", Aggregate("max", "price", pa.int64())),))
+    operator = GroupOperator(
+        (("auction", "auction"),), (("high", AggregateSpec("max", "price", pa.int64())),)
+    )
     return _unary(operator, size, lambda key: [("auction", "=", key)])
 
 
@@ -68,7 +70,7 @@ def _sort(size: int) -> Callable[[int], int]:
     """Punctuations are of prices in their order: each lets one row go."""
     closed = iter(range(size))
     return _unary(
-        Sort((SortKey("price", nulls_first=False),)), size, lambda _: [("price", "<=", next(closed))]
+        SortOperator((SortKey("price", nulls_first=False),)), size, lambda _: [("price", "<=", next(closed))]
     )
 
 
@@ -89,7 +91,7 @@ def _except(size: int) -> Callable[[int], int]:
 
 
 def _anti(size: int) -> Callable[[int], int]:
-    return _binary(Join((("auction", "id"),), "anti"), size, _AUCTIONS, "id")
+    return _binary(SymmetricJoin((("auction", "id"),), "anti"), size, _AUCTIONS, "id")
 
 
 def _binary(operator: Any, size: int, other: pa.Schema, name: str) -> Callable[[int], int]:
@@ -132,7 +134,9 @@ def auctions(bids: int = BIDS, told: int = 10) -> list[Kept]:
     in any order, by a punctuation each. What is kept is told so many times.
     """
     random = np.random.default_rng(2)
-    operator = Group((("auction", "auction"),), (("high", Aggregate("max", "price", pa.int64())),))
+    operator = GroupOperator(
+        (("auction", "auction"),), (("high", AggregateSpec("max", "price", pa.int64())),)
+    )
     carry, given, found = None, 0, []
     steps = bids // _STEP
     started = time.perf_counter()

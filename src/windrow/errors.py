@@ -201,19 +201,25 @@ class NoItemError(UsageError, TypeError):
 def did_you_mean(name: str, candidates: Iterable[str], *, is_word: bool = False) -> str | None:
     """The hint for an unknown name: the known name that is nearest, or None when none is near.
 
-    A keyword (`is_word`) may be a correct name of something else, so nearly all its letters must match.
+    Two letters in the wrong order are the nearest. A keyword (`is_word`) may be a correct name of something
+    else, so nearly all its letters must match.
 
     >>> did_you_mean("stat", ["station", "date"])
     'did you mean station?'
     >>> did_you_mean("zzz", ["station", "date"]) is None
     True
+    >>> did_you_mean("mxa", ["mean", "max"], is_word=True)
+    'did you mean max?'
     >>> did_you_mean("d", ["WHERE", "DESC"], is_word=True) is None
     True
     """
     lowered = {candidate.lower(): candidate for candidate in sorted(set(candidates))}
     if is_word and (name.lower() in lowered or len(name) < 3):
         return None
-    near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.74 if is_word else 0.6)
+    near = [key for key in lowered if _has_swapped(name.lower(), key)]
+    near = near or difflib.get_close_matches(
+        name.lower(), list(lowered), n=1, cutoff=0.74 if is_word else 0.6
+    )
     if not near and not is_word:
         near = [key for key in lowered if key.startswith(name.lower()) or _nearly(name.lower(), key)][:1]
     return f"did you mean {lowered[near[0]]}?" if near else None
@@ -247,6 +253,14 @@ def refuse_unknown(written: str, value: str, known: Iterable[str], condition: st
     if value not in known:
         hint = did_you_mean(str(value), known) or f"use one of {', '.join(map(repr, known))}"
         raise UsageError(f"{written} is unknown", condition=condition, hint=hint)
+
+
+def _has_swapped(name: str, known: str) -> bool:
+    """Whether the name is a known one with two neighbouring letters in the wrong order."""
+    differing = [at for at, (one, other) in enumerate(zip(name, known, strict=False)) if one != other]
+    if len(name) != len(known) or len(differing) != 2 or differing[1] != differing[0] + 1:
+        return False
+    return name[differing[0]] == known[differing[1]] and name[differing[1]] == known[differing[0]]
 
 
 def _nearly(name: str, known: str) -> bool:

@@ -28,8 +28,8 @@ from windrow.kernels.aggregates import supports
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.comparison import compare
 from windrow.kernels.reference.scalar_expressions import compile_expression as compile_uncached
-from windrow.kernels.reference.window_by import Boundary as ReferenceBoundary
 from windrow.kernels.reference.window_by import OrderKey, WindowBy, window_by
+from windrow.kernels.reference.window_by import ReferenceBoundary as ReferenceBoundary
 from windrow.kernels.sorting import sorted_partitions
 from windrow.kernels.window_by import window_by as kernel
 from windrow.kernels.window_plan import WindowPlan

@@ -11,7 +11,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from windrow.errors import ExecutionError
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import (
     ANSWER,
@@ -46,8 +46,8 @@ FIRST_ROW = Register(None, True, 0)
 WITH_NAMES = Register(None, kind="labelled rows")
 """A plan has it where a condition has an aggregate of rows and their variables; it is the seventh then."""
 RUNNING = (
-    ("bs", Aggregate("count", "one of B", pa.int64())),
-    ("of a", Aggregate("sum", "x of A", pa.int64())),
+    ("bs", AggregateSpec("count", "one of B", pa.int64())),
+    ("of a", AggregateSpec("sum", "x of A", pa.int64())),
 )
 BY_LABEL = (("one of B", ("none", "one", "none")), ("x of A", ("x", "none", "none")))
 

@@ -9,7 +9,7 @@ from tests.plans.emitted import timed as timed_in
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.plan.event_time import HIDDEN
 from windrow.plan.nodes import Filter, Join, walk
-from windrow.plan.nodes import Session as Lives
+from windrow.plan.nodes import SessionWindows as Lives
 
 ENDS = "(SELECT wend, k, COUNT(*) AS n FROM TUMBLE(TABLE s, DESCRIPTOR(t), 10) GROUP BY wend, k)"
 OTHERS = "(SELECT wend FROM TUMBLE(TABLE r, DESCRIPTOR(u), 10) GROUP BY wend)"

@@ -416,7 +416,8 @@ def _hints(tokens: TokenList, statement: Range) -> None:
     index = statement[0] + len(tokens.sql) % (statement[1] - statement[0])
     mistakes.meant_keyword(tokens.sql, tokens[index].span)
     mistakes.variable_before_clause(tokens.sql, tokens[index].span)
-    mistakes.meant_function(tokens[index].text)
+    mistakes.meant_function(tokens.sql, tokens[index].span)
+    mistakes.meant_modifier(tokens.sql, tokens[index].span)
 
 
 _READERS: list[Callable[[TokenList, Range], object]] = [

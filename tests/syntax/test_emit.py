@@ -79,6 +79,12 @@ def test_names_are_no_clauses(text):
     [
         ("SELECT a FROM s «EMIT»", "write EMIT STREAM"),
         ("SELECT a FROM s EMIT STREAM AFTER «NOON»", "WATERMARK"),
+        ("SELECT a FROM s EMIT «STREM»", "did you mean STREAM?"),
+        ("SELECT a FROM s EMIT «AFTR» WATERMARK", "did you mean AFTER?"),
+        ("SELECT a FROM s EMIT STREAM «AFTR» WATERMARK", "did you mean AFTER?"),
+        ("SELECT a FROM s EMIT AFTER «WATERMRK»", "did you mean WATERMARK?"),
+        ("SELECT a FROM s EMIT AFTER «DELY» INTERVAL 1 MINUTE", "did you mean DELAY?"),
+        ("SELECT a FROM s EMIT STREAM «ALOWED» LATENESS 5", "did you mean ALLOWED?"),
         ("SELECT a FROM s EMIT STREAM «BEFORE» WATERMARK", "AFTER"),
         ("SELECT a FROM s EMIT AFTER WATERMARK «OR» AFTER DELAY 5", "AND"),
         ("SELECT a FROM s EMIT AFTER WATERMARK «AND»", "AND"),

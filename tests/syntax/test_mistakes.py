@@ -10,6 +10,7 @@ from windrow.syntax.mistakes import (
     meant_clause,
     meant_function,
     meant_keyword,
+    meant_modifier,
     meant_neighbour,
     meant_syntax,
     named_like_variable,
@@ -69,6 +70,9 @@ def test_words_of_match_recognize_that_are_misspelt_are_found(word, sql, hint):
         "SELECT 'unfinished",
         "SELECT 'WINDOW w AS (TYPE' FROM",
         "SELECT x FROM t WINDOW w AS (PARTITION BY y) WHERE",
+        "SELECT x FROM t WINDOW BY w AS (TYPE SLIDING ORDER BY x START AS s END) WHERE",
+        "SELECT x FROM t GROUP BY x ORDER BY x WHERE",
+        "CREATE TABLE t (a INT) CLUSTERED BY (a) INTO 2 BUCKET",
         "SELECT match_recognize FROM t WHERE",
     ],
 )
@@ -81,7 +85,9 @@ def test_nothing_is_said_of_other_mistakes(sql):
     [
         ("SELEC * FROM t", "SELEC", "did you mean SELECT?"),
         ("SELECT a FROM t WHER a > 1", "a >", "did you mean WHERE?"),
-        ("SELECT a, count(*) FROM t GROP BY a", "BY", "did you mean GROUP?"),
+        ("SELECT SUM(a) OVR (PARTITION BY b)", "(PART", "did you mean OVER?"),
+        ("SELECT cover (a)", "(a)", None),
+        ("PUNCTUAT s BOUND 3", "PUNCTUAT", "did you mean PUNCTUATE?"),
         ("SELECT a FROM t ORDERBY a", "a", "did you mean ORDER BY?"),
         ("SELECT a FROM t order_by a", "a", "did you mean ORDER BY?"),
         ("START AS s ONLY EMD NEXT AS n", "EMD", "did you mean END?"),
@@ -109,16 +115,67 @@ def test_words_that_are_nearly_keywords_are_found_where_spark_refuses_a_text(sql
         ("averg", "avg"),
         ("frobnicate", None),
         ("datetrunc", "date_trunc"),
+        ("MXA", "max"),
+        ("asb", "abs"),
+        ("SMU", "sum"),
+        ("lsat", "last"),
+        ("PRVE", None),
     ],
 )
 def test_functions_that_are_misspelt_are_found(name, hint):
-    assert meant_function(name) == (hint and f"did you mean {hint}?")
+    assert meant_function(f"SELECT {name}(v)", Span(7, 10)) == (hint and f"did you mean {hint}?")
+
+
+@pytest.mark.parametrize(("name", "hint"), [("PRVE", "PREV"), ("clasifier", "CLASSIFIER"), ("smu", "sum")])
+def test_functions_of_patterns_are_found_in_a_pattern(name, hint):
+    sql = f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY x PATTERN (A) DEFINE A AS {name}(A.x) > 1)"
+    at = sql.index(name)
+    assert meant_function(sql, Span(at, at + len(name) + 5)) == f"did you mean {hint}?"
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT a FROM t «WINDW BY» w AS (TYPE SLIDING ORDER BY x START AS s END)", "WINDOW BY"),
+        ("SELECT a FROM t «WINDOW BT» w AS (TYPE SLIDING ORDER BY x START AS s END)", "WINDOW BY"),
+        ("SELECT a FROM t «GROP BY» a", "GROUP BY"),
+        ("SELECT a FROM t «oder by» a", "ORDER BY"),
+        ("SELECT SUM(a) OVER («PARTITON BY» b ORDER BY c) FROM t", "PARTITION BY"),
+        ("SELECT SUM(a) OVER (PARTITION BY b «ODER BY» c) FROM t", "ORDER BY"),
+        ("SELECT listagg(a) WITHIN GROUP («ORDR BY» c) FROM t", "ORDER BY"),
+        ("SELECT SUM(a) OVER p FROM t WINDOW p AS («PARTITON BY» b)", "PARTITION BY"),
+    ],
+)
+def test_words_before_by_that_are_misspelt_are_marked(sql, hint):
+    plain = sql.replace("«", "").replace("»", "")
+    error = meant_clause(plain)
+    assert isinstance(error, ParseError)
+    assert error.span == Span(sql.index("«"), sql.index("»") - 1)
+    assert error.hint == f"did you mean {hint}?"
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT «STREM» item, a FROM t", "did you mean SELECT STREAM?"),
+        ("SELECT «DISTINC» item FROM t", "did you mean SELECT DISTINCT?"),
+        ("SELECT «strem» AS item FROM t", None),
+        ("SELECT «strem» FROM t", None),
+        ("SELECT «strem», item FROM t", None),
+        ("SELECT a, «strem» item FROM t", None),
+        ("SELECT «price» item FROM t", None),
+    ],
+)
+def test_words_after_select_that_are_misspelt_are_found(sql, hint):
+    plain, span = sql.replace("«", "").replace("»", ""), Span(sql.index("«"), sql.index("»") - 1)
+    assert meant_modifier(plain, span) == hint
 
 
 @pytest.mark.parametrize("name", ["TUMBLE", "tumble_start", "HOP", "SESSION_END", "CUMULATE"])
 def test_windows_of_time_in_group_by_are_shown_in_from(name):
     window = name.upper().partition("_")[0]
-    assert meant_function(name).startswith(f"{window} stands in FROM: {window}(TABLE t, DESCRIPTOR(ts), ")
+    hint = meant_function(f"{name}(ts)", Span(0, 6))
+    assert hint.startswith(f"{window} stands in FROM: {window}(TABLE t, DESCRIPTOR(ts), ")
 
 
 @pytest.mark.parametrize("wrong", ["PATERN", "PATTEN", "AFTR"])
@@ -128,6 +185,15 @@ def test_a_part_after_a_measure_that_is_misspelt_is_told_instead_of_the_measure(
     with pytest.raises(ParseError) as error:
         find_matches(tokenize(sql))
     assert [context.fragment() for context in error.value.getQueryContext()] == [wrong]
+
+
+@pytest.mark.parametrize("rows", ["ONE ROW PER MACTH", "ALL ROWS PER MATHC SHOW EMPTY MATCHES"])
+def test_rows_per_match_that_is_misspelt_is_marked_at_its_last_word(rows):
+    sql = f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY x {rows} PATTERN (A) DEFINE A AS TRUE)"
+    with pytest.raises(ParseError) as error:
+        find_matches(tokenize(sql))
+    assert [context.fragment() for context in error.value.getQueryContext()] == [rows.split()[3]]
+    assert error.value.hint == "did you mean MATCH?"
 
 
 @pytest.mark.parametrize(

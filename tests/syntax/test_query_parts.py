@@ -313,6 +313,12 @@ def test_sparks_own_use_of_the_words_is_left_alone(sql):
             None,
         ),
         (
+            "SELECT 1 FROM t ⊞ HAVNG COUNT(w) > 3",
+            "HAVNG",
+            "expected HAVING, GROUP BY, ORDER BY, LIMIT or the end after WINDOW BY, found HAVNG",
+            "did you mean HAVING?",
+        ),
+        (
             "SELECT 1 FROM t ORDER BY x ⊞",
             "ORDER",
             "ORDER BY stands before WINDOW BY",

@@ -252,6 +252,27 @@ NEAR_TYPE = "write TYPE SLIDING or TYPE TUMBLING first"
             "did you mean SLIDING?",
         ),
         (
+            "TYPE SLIDING PARTITION BY a ODER BY t START END",
+            "ODER",
+            "TYPE SLIDING PARTITION BY a ",
+            "expected ORDER BY in WINDOW BY, found ODER",
+            "did you mean ORDER BY?",
+        ),
+        (
+            "TYPE SLIDING ORDER BY t START AS s WHEN f(s.v) EDN AS e WHEN e.v > 2",
+            "EDN",
+            "TYPE SLIDING ORDER BY t START AS s WHEN f(s.v) ",
+            "expected END in WINDOW BY, found EDN",
+            "did you mean END?",
+        ),
+        (
+            "TYPE TUMBLING ORDER BY t START AS s WHEN s.v < 25 EDN",
+            "EDN",
+            "TYPE TUMBLING ORDER BY t START AS s WHEN s.v < 25 ",
+            "expected END in WINDOW BY, found EDN",
+            "did you mean END?",
+        ),
+        (
             "TYPE SLIDING PARTITION a ORDER BY t",
             "PARTITION",
             "TYPE SLIDING ",

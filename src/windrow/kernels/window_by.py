@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import ExecutionError, Span
-from windrow.kernels.aggregates import Aggregate, Gaps, aggregate
+from windrow.kernels.aggregates import AggregateSpec, Gaps, aggregate
 from windrow.kernels.compiling.chains import walk
 from windrow.kernels.pairs import Array, PairRows, satisfied
 from windrow.kernels.strategies import find
@@ -116,7 +116,7 @@ def results(
 
 
 def _total(
-    spec: Aggregate, place: tuple[int, int], table: pa.Table, windows: Windows, gaps: Gaps | None
+    spec: AggregateSpec, place: tuple[int, int], table: pa.Table, windows: Windows, gaps: Gaps | None
 ) -> pa.Array:
     try:
         return aggregate(spec, table, windows.low, windows.stop, gaps)

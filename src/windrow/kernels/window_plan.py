@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 
 __all__ = [
     "ColumnRef",
@@ -215,7 +215,7 @@ class WindowPlan:
     only_end: bool
     first_only: bool
     outputs: tuple[Output, ...]
-    aggregates: tuple[tuple[str, Aggregate, tuple[int, int]], ...]
+    aggregates: tuple[tuple[str, AggregateSpec, tuple[int, int]], ...]
     result: pa.Schema
     ansi: bool = True
     sql: str | None = None

@@ -19,7 +19,7 @@ from windrow.plan.nodes import (
     Pieces,
     Project,
     Scan,
-    Session,
+    SessionWindows,
     SetOperation,
     Sort,
     StreamWindow,
@@ -85,6 +85,15 @@ def _label(node: Node, notes: Mapping[int, str]) -> str:
             return f"one row of {node.label}"
         case Mark() | Value() | Pieces():
             return node.label
-        case Join() | Filter() | Over() | ClauseRelation() | Session() | Distinct() | SetOperation() | Sort():
+        case (
+            Join()
+            | Filter()
+            | Over()
+            | ClauseRelation()
+            | SessionWindows()
+            | Distinct()
+            | SetOperation()
+            | Sort()
+        ):
             return node.label
     assert_never(node)

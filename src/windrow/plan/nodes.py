@@ -25,10 +25,10 @@ from windrow.syntax.sqltext import Piece, SqlText
 __all__ = [
     "TIMES",
     "Aggregate",
-    "Call",
     "ClauseRelation",
     "Distinct",
     "Filter",
+    "GroupAggregate",
     "Input",
     "Join",
     "JoinKind",
@@ -39,7 +39,7 @@ __all__ = [
     "Pieces",
     "Project",
     "Scan",
-    "Session",
+    "SessionWindows",
     "SetOperation",
     "Sort",
     "StreamWindow",
@@ -318,7 +318,7 @@ class Value(_Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GroupAggregate:
     """An aggregate of a group.
 
     Attributes
@@ -363,7 +363,7 @@ class Aggregate(_Node):
 
     input: Project
     keys: tuple[tuple[Column, str], ...]
-    calls: tuple[Call, ...]
+    calls: tuple[GroupAggregate, ...]
     label: str
     at: Range
     around: int = 0
@@ -539,7 +539,7 @@ class Over(_Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Session(_Node):
+class SessionWindows(_Node):
     """Rows with begin and end of the session that they are in.
 
     Attributes
@@ -679,7 +679,7 @@ class Sort(_Passing):
 
 Node: TypeAlias = (
     "Scan | Input | StreamWindow | Filter | Project | Join | Mark | Value | Aggregate | OneRow | Pieces"
-    " | ClauseRelation | Over | Session | TimeWindows | Distinct | SetOperation | Sort"
+    " | ClauseRelation | Over | SessionWindows | TimeWindows | Distinct | SetOperation | Sort"
 )
 
 

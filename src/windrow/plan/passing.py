@@ -19,7 +19,7 @@ from windrow.plan.nodes import (
     Over,
     Project,
     Scan,
-    Session,
+    SessionWindows,
     SetOperation,
     Sort,
     StreamWindow,
@@ -103,7 +103,17 @@ def origins(node: Node, column: str, path: str = "") -> Origins:
                 return left
             right = origins(node.right, node.right.columns[at].id, path)
             return (*left, *right) if left and right else ()
-        case Filter() | Join() | Mark() | Value() | Over() | Session() | TimeWindows() | Distinct() | Sort():
+        case (
+            Filter()
+            | Join()
+            | Mark()
+            | Value()
+            | Over()
+            | SessionWindows()
+            | TimeWindows()
+            | Distinct()
+            | Sort()
+        ):
             below = [one for one in node.inputs if any(own.id == column for own in one.columns)]
             return origins(below[0], column, path) if below else ()
     return ()

@@ -19,7 +19,7 @@ from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
 __all__ = ["sql_of_plan"]
 
-Windows = Callable[["plan.TimeWindows | plan.Session", SqlText], SqlText]
+Windows = Callable[["plan.TimeWindows | plan.SessionWindows", SqlText], SqlText]
 """A query for the windows of time of the rows of another."""
 
 _JOINS = {"left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN", "semi": "LEFT SEMI JOIN",
@@ -80,7 +80,7 @@ class _Sql:
                 calls = [SqlText.of(one.text, f" AS {column.id}") for column, _, one in node.calls]
                 listed = SqlText.join(", ", [SqlText.of(f"{ROWS}.*"), *calls])
                 return self._over(node.input, node.scope.select(listed))
-            case plan.Session():
+            case plan.SessionWindows():
                 return self._session(node)
             case plan.TimeWindows():
                 found = self._windows(node, self.of(node.rows)) if self._windows is not None else None
@@ -202,7 +202,7 @@ class _Sql:
             f"SELECT {', '.join(ids)} FROM (", text, f") AS {_LEFT}({', '.join([*ids, ENTER, LEAVE])})"
         )
 
-    def _session(self, node: plan.Session) -> SqlText:
+    def _session(self, node: plan.SessionWindows) -> SqlText:
         """Rows with begin and end; the number by which the text knows a row is the row itself."""
         found = self._windows(node, self.of(node.input)) if self._windows is not None else None
         if found is not None:

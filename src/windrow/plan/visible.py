@@ -15,7 +15,7 @@ from windrow.plan.nodes import (
     Over,
     Pieces,
     Project,
-    Session,
+    SessionWindows,
     Sort,
     TimeWindows,
     Value,
@@ -49,7 +49,7 @@ class VisibleColumns:
                 own = [column for column in node.columns if column not in hidden]
                 also = {*missing, *(column.id for column in node.columns)}
                 return replace(node, columns=(*own, *(column for column in hidden if column.id in also)))
-            case Filter() | Over() | Session() | Sort():
+            case Filter() | Over() | SessionWindows() | Sort():
                 return replace(node, input=self.showing(node.input, missing))
             case Project():
                 return passing(node, self.showing(node.input, missing), missing)
@@ -88,7 +88,7 @@ class VisibleColumns:
         match node:
             case Input():
                 return any(own.id == column for own in self._hidden.get(node.key, ()))
-            case Filter() | Over() | Session() | Sort() | Project():
+            case Filter() | Over() | SessionWindows() | Sort() | Project():
                 return self.has(node.input, column)
             case Join():
                 is_left = self.has(node.left, column)
@@ -151,7 +151,7 @@ def _spelled(node: Node, old: Node, rows: Node, visible: Sequence[str]) -> Node:
         return rows
     if isinstance(node, Project):
         return passing(node, _spelled(node.input, old, rows, visible), visible)
-    assert isinstance(node, Filter | Over | Session), node
+    assert isinstance(node, Filter | Over | SessionWindows), node
     return replace(node, input=_spelled(node.input, old, rows, visible))
 
 

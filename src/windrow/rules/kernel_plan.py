@@ -9,7 +9,7 @@ import pyarrow as pa
 from windrow.algebra.names import QUALIFIED
 from windrow.algebra.physical import FoundBoundary, PlanDraft
 from windrow.algebra.window_node import Window
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.window_plan import (
     ColumnRef,
     FieldOutput,
@@ -69,7 +69,7 @@ def kernel_plan(
     specs = []
     for call, column in draft.kernel_aggregates:
         kind = aggregates[call.name]
-        spec = Aggregate(call.function or "", column, kind, call.ignore_nulls, call.parameters, ansi)
+        spec = AggregateSpec(call.function or "", column, kind, call.ignore_nulls, call.parameters, ansi)
         specs.append((call.name, spec, (call.span.start, call.span.stop)))
     fields = [_field(output, columns) for output in outputs]
     fields += [pa.field(name, aggregates[name]) for name, _, _ in specs]

@@ -37,6 +37,7 @@ from windrow.syntax.mistakes import (
     meant_clause,
     meant_file,
     meant_function,
+    meant_modifier,
     meant_neighbour,
     meant_one_row_each,
     meant_syntax,
@@ -131,7 +132,8 @@ def translate(
         if condition == "UNBOUND_SQL_PARAMETER":
             message, hint = _unbound(source[span.start : span.stop])
         elif condition.startswith("UNRESOLVED_COLUMN"):
-            hint = variable_before_clause(source, span) or _meant_stream(source, span) or hint
+            guesses = (variable_before_clause, _meant_stream, meant_modifier)
+            hint = next((said for guess in guesses if (said := guess(source, span)) is not None), hint)
             if hint is None or hint.startswith(_THERE_ARE):
                 hint = behind_match(source) or hint
         elif condition == "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE":
@@ -151,8 +153,7 @@ def translate(
                 # words of ours follow, which the user has not written
                 message = re.sub(r" at or near .*", " after this", message)
         elif condition == "UNRESOLVED_ROUTINE":
-            called = re.match(r"\w+", source[span.start :])
-            hint = hint or meant_one_row_each(source, span) or (meant_function(called[0]) if called else None)
+            hint = hint or meant_one_row_each(source, span) or meant_function(source, span)
     if kind is ExecutionError and _NO_ANSWER in message:
         hint = hint or _BUSY
     return kind(

@@ -25,6 +25,7 @@ __all__ = [
     "meant_file",
     "meant_function",
     "meant_keyword",
+    "meant_modifier",
     "meant_neighbour",
     "meant_one_row_each",
     "meant_syntax",
@@ -51,21 +52,47 @@ def meant_clause(sql: str) -> WindrowError | None:
             continue
         if tokens.is_symbol(index + 1, "(") and (meant := _meant_match(tokens, index)) is not None:
             return meant
-        is_ours = (
-            word in ("WINDOW", "WINDOWBY")
-            and tokens.word(index + 2) == "AS"
-            and tokens.is_symbol(index + 3, "(")
-            and tokens.word(index + 4) == "TYPE"
-        )
-        if is_ours:
-            return ParseError(
-                f"{word} is no clause of a query" if word == "WINDOWBY" else "WINDOW stands without BY",
-                condition="PARSE_SYNTAX_ERROR",
-                sql=sql,
-                span=tokens[index].span,
-                hint=f"write WINDOW BY {tokens[index + 1].text} AS (TYPE …)",
-            )
+        if _begins_windows(tokens, index + 1) and _is_nearly(word, "WINDOW", "WINDOWBY"):
+            message = "WINDOW stands without BY" if word == "WINDOW" else f"{word} is no clause of a query"
+            hint = f"write WINDOW BY {tokens[index + 1].text} AS (TYPE …)"
+            return _misspelt(tokens, index, index + 1, message, hint)
+        is_right = (word, tokens.word(index + 1)) == ("WINDOW", "BY")
+        if _begins_windows(tokens, index + 2) and _is_nearly(word, "WINDOW") and not is_right:
+            message = f"{tokens.text(index, index + 2)} is no clause of a query"
+            return _misspelt(tokens, index, index + 2, message, "did you mean WINDOW BY?")
+        if tokens.word(index + 1) == "BY" and (meant := _meant_by(tokens, index)) is not None:
+            return meant
     return None
+
+
+def _begins_windows(tokens: TokenList, at: int) -> bool:
+    """Whether a name of windows stands here, and the brackets of WINDOW BY after it."""
+    return tokens.word(at + 1) == "AS" and tokens.is_symbol(at + 2, "(") and tokens.word(at + 3) == "TYPE"
+
+
+def _is_nearly(word: str, *known: str) -> bool:
+    return word in known or did_you_mean(word, known, is_word=True) is not None
+
+
+_BY = ("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE")
+_BY_OF_OVER = ("PARTITION", "ORDER")
+_BY_OF_TABLES = ("SORTED", "CLUSTERED", "PARTITIONED")
+
+
+def _meant_by(tokens: TokenList, index: int) -> ParseError | None:
+    """The error of a word before BY, if it is misspelt."""
+    word, bracket = tokens.word(index), tokens.parent[index]
+    is_over = bracket > 0 and tokens.word(bracket - 1) in ("OVER", "AS", "GROUP")
+    hint = did_you_mean(word, _BY_OF_OVER if is_over else _BY, is_word=True)
+    if hint is None or word in _BY_OF_TABLES:
+        return None
+    message = f"{tokens.text(index, index + 2)} is no clause of {'OVER' if is_over else 'a query'}"
+    return _misspelt(tokens, index, index + 2, message, f"{hint[:-1]} BY?")
+
+
+def _misspelt(tokens: TokenList, start: int, stop: int, message: str, hint: str) -> ParseError:
+    span = tokens.span(start, stop)
+    return ParseError(message, condition="PARSE_SYNTAX_ERROR", sql=tokens.sql, span=span, hint=hint)
 
 
 def _meant_match(tokens: TokenList, index: int) -> ParseError | None:
@@ -88,16 +115,15 @@ def _meant_match(tokens: TokenList, index: int) -> ParseError | None:
                 break
     if not message or hint is None:
         return None
-    return ParseError(
-        message, condition="PARSE_SYNTAX_ERROR", sql=tokens.sql, span=tokens[at].span, hint=hint
-    )
+    return _misspelt(tokens, at, at + 1, message, hint)
 
 
+_OF_PATTERNS = ("PREV", "NEXT", "FIRST", "LAST", "CLASSIFIER", "MATCH_NUMBER")
 _KEYWORDS = (
     "GROUP BY", "ORDER BY", "PARTITION BY", "SELECT", "DISTINCT", "FROM", "WHERE", "GROUP", "HAVING",
     "ORDER", "LIMIT", "OFFSET", "JOIN", "UNION", "INTERSECT", "EXCEPT", "WITH", "VALUES", "BETWEEN",
     "INTERVAL", "PARTITION", "WINDOW", "CREATE", "INSERT", "DROP", "DESCRIBE", "EXPLAIN", "EMIT",
-    "STREAM", "TABLE", "VIEW", "TEMPORARY",
+    "STREAM", "TABLE", "VIEW", "TEMPORARY", "PUNCTUATE",
 )  # fmt: skip
 _LENGTHS = {
     "TUMBLE": "INTERVAL 10 MINUTES",
@@ -111,8 +137,9 @@ _FUNCTIONS = (
     "istream", "dstream", "rstream",
     "abs", "any", "array_agg", "avg", "ceil", "coalesce", "collect_list", "collect_set", "concat",
     "corr", "count", "date_add", "date_diff", "date_format", "date_sub", "date_trunc", "day",
-    "dense_rank", "every", "exp", "explode", "first_value", "floor", "greatest", "hour", "if", "ifnull",
-    "kurtosis", "lag", "last_value", "lead", "least", "length", "ln", "lower", "make_date", "map",
+    "dense_rank", "every", "exp", "explode", "first", "first_value", "floor", "greatest", "hour", "if",
+    "ifnull", "kurtosis", "lag", "last", "last_value", "lead", "least", "length", "ln", "lower", "make_date",
+    "map",
     "max", "max_by", "median", "min", "min_by", "minute", "mode", "month", "named_struct", "ntile",
     "nullif", "nvl", "percentile", "percentile_approx", "power", "quarter", "rank", "regexp_extract",
     "replace", "round", "row_number", "second", "skewness", "split", "sqrt", "stddev", "struct",
@@ -124,6 +151,8 @@ _FUNCTIONS = (
 def meant_keyword(sql: str, span: Span) -> str | None:
     """The hint for a syntax error at a word, where that or the one before it is nearly a keyword.
 
+    What is misspelt before BY, :func:`meant_clause` finds.
+
     >>> meant_keyword("SELECT a FROM t WHER a > 1", Span(21, 22))
     'did you mean WHERE?'
     """
@@ -131,8 +160,10 @@ def meant_keyword(sql: str, span: Span) -> str | None:
     at = _at(tokens, span)
     if at is None:
         return None
-    if tokens.word(at) == "BY" and tokens.word(at - 1) == "WINDOW":
-        return "write WINDOW BY w AS (TYPE …)"
+    if tokens.word(at) == "BY":
+        return "write WINDOW BY w AS (TYPE …)" if tokens.word(at - 1) == "WINDOW" else None
+    if tokens.is_symbol(at, "(") and tokens.is_symbol(at - 2, ")"):
+        return did_you_mean(tokens.word(at - 1), ["OVER", "FILTER"], is_word=True)
     if tokens.is_symbol(at - 1, "(") and (called := tokens.word(at - 2)):
         return did_you_mean(called, _TABLE_FUNCTIONS, is_word=True)
     if tokens.word(at - 1) == "ONLY":
@@ -150,6 +181,21 @@ def meant_syntax(sql: str, span: Span) -> str | None:
     guesses = [_meant_watermark, meant_unit, meant_one_row_each, meant_keyword]
     guesses += [missing_comma, _extra_comma]
     return next((hint for guess in guesses if (hint := guess(sql, span)) is not None), None)
+
+
+def meant_modifier(sql: str, span: Span) -> str | None:
+    """The hint for what Spark takes for a column with an alias, where it is nearly a word after SELECT.
+
+    >>> meant_modifier("SELECT STREM item FROM bids", Span(7, 12))
+    'did you mean SELECT STREAM?'
+    """
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    if at is None or tokens.word(at - 1) != "SELECT" or not tokens.is_name(at + 1):
+        return None
+    hint = did_you_mean(tokens.word(at), ["STREAM", "DISTINCT"], is_word=True)
+    is_alias = tokens.word(at + 1) in ("AS", "FROM")
+    return None if hint is None or is_alias else hint.replace("mean ", "mean SELECT ")
 
 
 def meant_file(called: str) -> str | None:
@@ -298,21 +344,26 @@ def named_like_variable(sql: str, span: Span, clause: Span, rows: Collection[str
     return None
 
 
-def meant_function(name: str) -> str | None:
-    """The hint for a function that there is not, where its name is nearly that of a usual one.
+def meant_function(sql: str, span: Span) -> str | None:
+    """The hint for a call of a function that there is not, where its name is nearly that of a usual one.
 
     Windows of time that other dialects have in GROUP BY stand in FROM here.
 
-    >>> meant_function("CUNT")
+    >>> meant_function("SELECT CUNT(*) FROM t", Span(7, 14))
     'did you mean count?'
-    >>> meant_function("tumble")
+    >>> meant_function("SELECT tumble(a) FROM t", Span(7, 16))
     'TUMBLE stands in FROM: TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 10 MINUTES); group by wstart and wend'
     """
-    window = _GROUPED_WINDOW.fullmatch(name.upper())
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    if at is None:
+        return None
+    window = _GROUPED_WINDOW.fullmatch(tokens.word(at))
     if window is not None:
         call = f"{window[1]}(TABLE t, DESCRIPTOR(ts), {_LENGTHS[window[1]]})"
         return f"{window[1]} stands in FROM: {call}; group by wstart and wend"
-    return did_you_mean(name, _FUNCTIONS, is_word=True)
+    known = (*_OF_PATTERNS, *_FUNCTIONS) if _is_in_match(tokens, at) else _FUNCTIONS
+    return did_you_mean(tokens.word(at), known, is_word=True)
 
 
 def variable_before_clause(sql: str, span: Span) -> str | None:
@@ -355,11 +406,15 @@ def meant_neighbour(sql: str, span: Span) -> str | None:
     if any(query.clause.span.start <= span.start < query.clause.span.stop for query in _blocks(tokens)):
         column = tokens[path[-1]].text if tokens.is_name(path[-1]) else "x"
         return f"{_NEIGHBOURS[word]}{column}"
-    if any(start < at < tokens.partner.get(start + 1, 0) for start in tokens.places("MATCH_RECOGNIZE")):
+    if _is_in_match(tokens, at):
         function, where = _NEIGHBOURS_OF_PATTERNS[word]
         column = tokens.text(path[0], path[-1] + 1) if tokens.is_name(path[0]) else "x"
         return f"write {function}({column}) for the row {where}"
     return None
+
+
+def _is_in_match(tokens: TokenList, at: int) -> bool:
+    return any(start < at < tokens.partner.get(start + 1, 0) for start in tokens.places("MATCH_RECOGNIZE"))
 
 
 def call_within(sql: str, span: Span, name: str) -> Span:

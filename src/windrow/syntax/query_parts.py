@@ -336,7 +336,9 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
                 condition="PARSE_SYNTAX_ERROR",
                 sql=tokens.sql,
                 span=tokens[index].span,
-                hint="write FROM before the clause" if word == "FROM" else None,
+                hint="write FROM before the clause"
+                if word == "FROM"
+                else did_you_mean(word, ["HAVING", "GROUP", *sorted(TAIL)], is_word=True),
             )
     return found
 

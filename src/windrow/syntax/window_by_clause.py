@@ -59,6 +59,7 @@ class _Parser(Cursor):
             self.find_misspelt_start(order_by)
             self.fail(["START"] if label else ["LABEL", "START"])
         first = self.boundary(Side.START)
+        self.find_misspelt_end(first)
         last = self.boundary(Side.END) if self.boundary_word() == "END" else None
         if self.at < self.stop:
             word = self.word()
@@ -101,6 +102,7 @@ class _Parser(Cursor):
         if not self.words("ORDER", "BY"):
             if self.at < self.stop and self.boundary_word() == "" and self.word() != "LABEL":
                 self.fail(["PARTITION BY", "ORDER BY"])
+            self.find_misspelt_order()
             raise ParseError(
                 "window has no ORDER BY",
                 condition="MISSING_ORDER_BY",
@@ -110,6 +112,27 @@ class _Parser(Cursor):
             )
         self.at += 2
         return tuple(order_item(self.tokens, item) for item in self.expressions("ORDER BY"))
+
+    def find_misspelt_order(self) -> None:
+        """Where ORDER BY is missing, PARTITION BY has swallowed what was meant: point there."""
+        for index in range(self.open + 3, self.at):
+            near = did_you_mean(self.tokens.word(index), ["ORDER"], is_word=True)
+            if near is not None and self.tokens.word(index + 1) == "BY":
+                self.at = index
+                self.fail(["ORDER BY"], "did you mean ORDER BY?")
+
+    def find_misspelt_end(self, first: BoundaryClause) -> None:
+        """Where the condition of START has swallowed what was meant to be END, point there."""
+        for index in range(first.when[0] + 1, first.when[1]) if first.when is not None else ():
+            before, following = self.tokens[index - 1], self.tokens.word(index + 1)
+            follows_value = before.is_symbol(")") or (
+                before.kind is not TokenKind.SYMBOL and before.word not in _OPERATORS | {"AS", "IS", "CASE"}
+            )
+            is_followed = index + 1 == self.stop or following in ("AS", "AT", "NEXT", "WHEN")
+            meant = did_you_mean(self.tokens.word(index), ["END"], is_word=True)
+            if follows_value and is_followed and meant is not None:
+                self.at = index
+                self.fail(["END"])
 
     def find_misspelt_start(self, order_by: tuple[OrderItem, ...]) -> None:
         """Where START is missing, ORDER BY has swallowed what was meant: point there."""

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from windrow.kernels.aggregates import FUNCTIONS, Aggregate, aggregate, supports
+from windrow.kernels.aggregates import FUNCTIONS, AggregateSpec, aggregate, supports
 
 INT_TYPES = {pa.int8(): 8, pa.int16(): 16, pa.int32(): 32, pa.int64(): 64}
 DECIMALS = [pa.decimal128(5, 2), pa.decimal128(18, 0), pa.decimal128(24, 6), pa.decimal128(38, 38)]
@@ -246,7 +246,7 @@ def table(kind: pa.DataType, column: list[Any], chunk: int) -> pa.Table:
 def evaluate(
     function: str, kind: pa.DataType, rows: pa.Table, windows: list[tuple[int, int]], **options: Any
 ) -> list[Any]:
-    spec = Aggregate(function, "x", options.pop("type", result_type(function, kind)), **options)
+    spec = AggregateSpec(function, "x", options.pop("type", result_type(function, kind)), **options)
     lo, hi = np.array(windows, np.int64).reshape(-1, 2).T
     result = aggregate(spec, rows, lo, hi)
     assert result.type == spec.result_type

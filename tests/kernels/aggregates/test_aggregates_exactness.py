@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windrow.errors import ExecutionError
-from windrow.kernels.aggregates import Aggregate, aggregate
+from windrow.kernels.aggregates import AggregateSpec, aggregate
 from windrow.kernels.aggregates.fold import FAN, fold
 from windrow.kernels.aggregates.wavelet import count_below, kth_smallest
 
@@ -22,7 +22,7 @@ UNIT = 2.0**-53
 
 def call(function: str, column: pa.Array, windows: Any, kind: pa.DataType, **options: Any) -> pa.Array:
     lo, hi = np.array(windows, np.int64).reshape(-1, 2).T
-    return aggregate(Aggregate(function, "x", kind, **options), pa.table({"x": column}), lo, hi)
+    return aggregate(AggregateSpec(function, "x", kind, **options), pa.table({"x": column}), lo, hi)
 
 
 def sliding(rows: int, length: int) -> tuple[np.ndarray, np.ndarray]:
@@ -42,7 +42,7 @@ def test_float_sums_stay_within_the_bound_of_the_windows_own_magnitudes(length: 
     random = np.random.default_rng(length)
     values = random.normal(size=20_000) * 10.0 ** random.integers(-12, 18, 20_000)
     lo, hi = sliding(len(values), length)
-    sums = aggregate(Aggregate("sum", "x", pa.float64()), pa.table({"x": values}), lo, hi).to_numpy()
+    sums = aggregate(AggregateSpec("sum", "x", pa.float64()), pa.table({"x": values}), lo, hi).to_numpy()
     # The bound that windrow.kernels.aggregates.sums states.
     depth = 2 * FAN * math.ceil(math.log(length, FAN))
     for k in range(0, len(values), 97):
@@ -58,7 +58,7 @@ def test_a_huge_neighbour_does_not_disturb_windows_without_it(huge: float) -> No
     rows = pa.table({"x": values})
     clean = np.array([not any(lo[k] <= i < hi[k] for i in range(0, 10_000, 1000)) for k in range(len(lo))])
     for function, expected in (("sum", (hi - lo) / 2), ("avg", 0.5), ("var_pop", 0.0)):
-        result = aggregate(Aggregate(function, "x", pa.float64()), rows, lo, hi).to_numpy()
+        result = aggregate(AggregateSpec(function, "x", pa.float64()), rows, lo, hi).to_numpy()
         np.testing.assert_array_equal(result[clean], np.broadcast_to(expected, lo.shape)[clean])
 
 
@@ -70,7 +70,7 @@ def test_the_error_of_variance_grows_with_the_mean_and_not_with_its_square() -> 
     # is 0.45; a difference of sums of squares would be wrong by 1e-4.
     tolerance = 2 * FAN * 3 * UNIT * 2**20 / 0.45
     for function in ("var_samp", "stddev_pop"):
-        spec = Aggregate(function, "x", pa.float64())
+        spec = AggregateSpec(function, "x", pa.float64())
         near = aggregate(spec, pa.table({"x": offsets}), lo[:4000], hi[:4000])
         far = aggregate(spec, pa.table({"x": offsets + 2.0**20}), lo[:4000], hi[:4000])
         np.testing.assert_allclose(far.to_numpy(), near.to_numpy(), rtol=tolerance)
@@ -134,13 +134,13 @@ def test_holistic_functions_cut_into_pieces_equal_those_in_one(monkeypatch: pyte
     lo, hi = random_windows(random, 2000, 300)
     kinds = {"mode": pa.int64(), "collect_list": pa.list_(pa.int64()), "collect_set": pa.list_(pa.int64())}
     kinds |= {"median": pa.float64(), "count_distinct": pa.int64()}
-    whole = {name: aggregate(Aggregate(name, "x", kind), rows, lo, hi) for name, kind in kinds.items()}
+    whole = {name: aggregate(AggregateSpec(name, "x", kind), rows, lo, hi) for name, kind in kinds.items()}
     monkeypatch.setattr("windrow.kernels.aggregates.windows.PIECE", 16)
     monkeypatch.setattr("windrow.kernels.aggregates.windows.EXPANDED", 64)
     for name, kind in kinds.items():
-        assert aggregate(Aggregate(name, "x", kind), rows, lo, hi).to_pylist() == whole[name].to_pylist(), (
-            name
-        )
+        assert (
+            aggregate(AggregateSpec(name, "x", kind), rows, lo, hi).to_pylist() == whole[name].to_pylist()
+        ), name
 
 
 TOP = 2**63 - 1

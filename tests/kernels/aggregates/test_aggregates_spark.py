@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from windrow.kernels.aggregates import FUNCTIONS, Aggregate, aggregate, supports
+from windrow.kernels.aggregates import FUNCTIONS, AggregateSpec, aggregate, supports
 
 #: Columns, by Spark type; each group g is one window.
 COLUMNS = {
@@ -104,7 +104,7 @@ def test_every_function_and_type_equals_spark(source: DataFrame) -> None:
     for function, name in pairs(rows):
         half = halves["distinct" in function]
         expected = half.column(f"{function}__{name}")
-        spec = Aggregate(function, name, expected.type, parameters=(0.3,))
+        spec = AggregateSpec(function, name, expected.type, parameters=(0.3,))
         actual = aggregate(spec, rows, lo, hi)
         assert actual.type == expected.type, (function, name)
         ours, theirs = actual.to_pylist(), expected.to_pylist()
@@ -147,7 +147,7 @@ def test_overflow_is_an_error_under_ansi_and_else_as_in_spark(
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)
     for ansi in (True, False):
-        spec = Aggregate(function, "x", result, ansi=ansi)
+        spec = AggregateSpec(function, "x", result, ansi=ansi)
         try:
             actual = aggregate(spec, column, np.array([0]), np.array([2]))[0].as_py()
         except Exception as error:
@@ -162,6 +162,6 @@ def test_a_decimal_average_is_rounded_once_and_half_up(spark: SparkSession) -> N
         some = f"CASE WHEN id < {count} THEN {unit} ELSE cast(0 as decimal(38,38)) END"
         table = spark.range(20).selectExpr(f"{some} AS x")
         expected = table.selectExpr("avg(x)").toArrow().column(0)
-        spec = Aggregate("avg", "x", expected.type)
+        spec = AggregateSpec("avg", "x", expected.type)
         actual = aggregate(spec, table.toArrow(), np.array([0]), np.array([20]))
         assert actual.to_pylist() == expected.to_pylist() == [nearest]

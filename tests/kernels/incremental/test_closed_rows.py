@@ -19,8 +19,8 @@ from tests.kernels.incremental.test_stages import (
     windows,
 )
 from windrow.kernels.advance import Ended
-from windrow.kernels.aggregates import Aggregate
-from windrow.kernels.incremental import TimedRows, Times, Window, changes, group, join, rows_of
+from windrow.kernels.aggregates import AggregateSpec
+from windrow.kernels.incremental import BracketWindow, TimedRows, Times, changes, group, join, rows_of
 from windrow.kernels.incremental.bracket_windows.closed_rows import closed_alone, closed_pairs
 from windrow.punctuations import Cover, lines_of
 
@@ -43,7 +43,7 @@ def ended(key: str, rows: list[tuple], until: int, promised: list[bool]) -> Ende
 class Side:
     """A window that is held from step to step."""
 
-    def __init__(self, window: Window, rows: list[tuple], promised: list[bool]) -> None:
+    def __init__(self, window: BracketWindow, rows: list[tuple], promised: list[bool]) -> None:
         self.window, self.all, self.promised = window, rows, promised
         self.marked = tuple({("k",), window.partition} - {()})
         self.retained = TimedRows.of(
@@ -91,7 +91,7 @@ def test_rows_that_never_leave_are_not_held(window, rows, cuts, promised):
 @settings(deadline=None)
 @given(windows, rows, frontiers, closes)
 def test_groups_that_are_over_are_not_held(window, rows, cuts, promised):
-    specs = [("s", Aggregate("sum", "v", pa.int64())), ("n", Aggregate("count", "v", pa.int64()))]
+    specs = [("s", AggregateSpec("sum", "v", pa.int64())), ("n", AggregateSpec("count", "v", pa.int64()))]
     side, found = Side(window, rows, promised), {}
     for times in steps(cuts):
         found |= told(changes(group(side.take(times), times, ("k",), specs), times))
@@ -142,7 +142,11 @@ def test_rows_whose_pairs_are_over_are_not_held(one, other, left, right, cuts, p
 def test_nothing_is_held_of_keys_that_are_over():
     promised = [True] * 40
     came = [("a", 1, 1), ("b", 2, 2), ("a", 3, 3), (None, 4, 4), ("b", 5, 12)]
-    by_key, ever, brief = Window("t", rows=1, partition=("k",)), Window("t"), Window("t", 20)
+    by_key, ever, brief = (
+        BracketWindow("t", rows=1, partition=("k",)),
+        BracketWindow("t"),
+        BracketWindow("t", 20),
+    )
     times = Times(None, 10)
 
     def retained(window):

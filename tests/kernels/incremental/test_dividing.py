@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.computed.computed_operations import Computed, ComputedColumns, RowFilter
 from windrow.kernels.computed.computed_values import Applied, ComputedColumn
 from windrow.kernels.dividing import divisions, undivided
-from windrow.kernels.incremental import Fragment, Node, Program
+from windrow.kernels.incremental import Program, ProgramFragment, ProgramNode
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -26,7 +26,7 @@ def schema(*names):
 def chosen(leaf, **columns):
     """A fragment that gives columns of a leaf under these names."""
     given = (*columns.values(), ENTER, LEAVE)
-    return Fragment(0, (leaf,), schema(*columns), {leaf: frozenset(given)}, given)
+    return ProgramFragment(0, (leaf,), schema(*columns), {leaf: frozenset(given)}, given)
 
 
 def computed(leaf, name, of, *plain):
@@ -40,12 +40,14 @@ def computed(leaf, name, of, *plain):
     made = Computed(
         {10 + at: one for at, one in enumerate(read)}, [ComputedColumns(values)], range(len(read)), own
     )
-    return Fragment(0, (leaf,), own, {leaf: frozenset(read)}, None, made)
+    return ProgramFragment(0, (leaf,), own, {leaf: frozenset(read)}, None, made)
 
 
 def node(operator, keys, leaf, result, *sides, counts=None, **also):
-    aggregates = () if counts is None else ((counts, Aggregate("count_star", None, pa.int64())),)
-    return Node(Keyed(operator, keys, Layout(1), aggregates=aggregates, **also), sides, schema(*result), leaf)
+    aggregates = () if counts is None else ((counts, AggregateSpec("count_star", None, pa.int64())),)
+    return ProgramNode(
+        Keyed(operator, keys, Layout(1), aggregates=aggregates, **also), sides, schema(*result), leaf
+    )
 
 
 def divided(nodes, output, shown=("a",), leaves=None):
@@ -106,11 +108,13 @@ def test_a_join_is_divided_by_columns_of_one_type_that_are_equal():
 def test_rows_of_several_leaves_are_divided_by_a_column_of_each():
     leaves = {0: LEAF, 1: OTHER}
     parts = chosen(0, a="k", v="v"), chosen(1, a="k", v="w")
-    both = Fragment(0, (0, 1), schema("a", "v"), {0: frozenset("kv"), 1: frozenset("kw")}, parts=parts)
+    both = ProgramFragment(0, (0, 1), schema("a", "v"), {0: frozenset("kv"), 1: frozenset("kw")}, parts=parts)
     group = node("group", ("a",), 2, ("a", "n"), both, counts="n")
     assert divided([group], chosen(2, a="a"), leaves=leaves) == [[(0, "k"), (1, "k")]]
     crossed = chosen(0, a="v", v="k"), chosen(1, a="k", v="w")
-    both = Fragment(0, (0, 1), schema("a", "v"), {0: frozenset("kv"), 1: frozenset("kw")}, parts=crossed)
+    both = ProgramFragment(
+        0, (0, 1), schema("a", "v"), {0: frozenset("kv"), 1: frozenset("kw")}, parts=crossed
+    )
     group = node("group", ("a", "v"), 2, ("a", "v", "n"), both, counts="n")
     assert divided([group], chosen(2, a="a"), leaves=leaves) == [[(0, "v"), (1, "k")]]
 
@@ -160,7 +164,7 @@ def test_a_row_that_is_left_out_has_no_key_and_one_that_might_be_has_its_own():
         stays = Applied(is_below_eight, (ComputedColumn(11),))
         steps = [RowFilter(stays), ComputedColumns(values)]
         made = Computed({10: "k", 11: of}, steps, (0,), ONLY)
-        side = Fragment(0, (0,), ONLY, {0: frozenset(["k", of])}, None, made)
+        side = ProgramFragment(0, (0,), ONLY, {0: frozenset(["k", of])}, None, made)
         group = node("group", ("a",), 1, ("a", "n"), side, counts="n")
         return by_computed([group], chosen(1, a="a"), missing=[("mark", pa.int64())])
 
@@ -179,7 +183,7 @@ def test_a_value_that_is_not_computed_divides_nothing():
 
     values = ComputedColumns({0: Applied(overflows, (ComputedColumn(10),))})
     made = Computed({10: "k"}, [values], (0,), ONLY)
-    side = Fragment(0, (0,), ONLY, {0: frozenset(["k"])}, None, made)
+    side = ProgramFragment(0, (0,), ONLY, {0: frozenset(["k"])}, None, made)
     group = node("group", ("a",), 1, ("a", "n"), side, counts="n")
     (found,) = by_computed([group], chosen(1, a="a"))
     assert found[0].of(ROWS) is None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.incremental import (
     Completing,
     Operated,
@@ -36,8 +36,8 @@ OTHER = pa.schema([("k", pa.int64()), ("w", pa.string())])
 TIMES = [pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())]
 ALL = ("k", "v")
 
-COUNT = Aggregate("count", None, pa.int64())
-LARGEST = Aggregate("max", "v", pa.string())
+COUNT = AggregateSpec("count", None, pa.int64())
+LARGEST = AggregateSpec("max", "v", pa.string())
 FIRST = First(ALL, (SortKey("v"), SortKey("k")), 1, 2)
 
 
@@ -158,11 +158,15 @@ def test_what_nothing_leaves_is_merged_and_not_kept(kind, given, cuts):
     side = pa.schema([("k", pa.int64()), ("v", type_)])
     values = {None: None, "a": 0.1, "b": 1e16} if kind == "floats" else {None: None, "a": 1, "b": 2}
     came = [(k, str(values[v]) if kind == "texts" and v else values[v], at, NEVER) for k, v, at, _ in given]
-    specs = [("n", COUNT), ("least", Aggregate("min", "v", type_)), ("most", Aggregate("max", "v", type_))]
+    specs = [
+        ("n", COUNT),
+        ("least", AggregateSpec("min", "v", type_)),
+        ("most", AggregateSpec("max", "v", type_)),
+    ]
     if kind != "texts":
         total = pa.decimal128(20, 2) if kind == "decimals" else type_
         mean = pa.decimal128(14, 6) if kind == "decimals" else pa.float64()
-        specs += [("sum", Aggregate("sum", "v", total)), ("mean", Aggregate("avg", "v", mean))]
+        specs += [("sum", AggregateSpec("sum", "v", total)), ("mean", AggregateSpec("avg", "v", mean))]
     operator = keyed("group", ("k",), aggregates=tuple(specs))
     result = pa.schema([("k", pa.int64()), *((name, spec.result_type) for name, spec in specs), *TIMES])
     whole = [] if not came else list(operator.rows(table(side, came)))
@@ -199,15 +203,15 @@ of_windows = st.lists(
 )
 OF_INTEGERS = (
     ("n", COUNT),
-    ("sum", Aggregate("sum", "v", pa.int64())),
-    ("most", Aggregate("max", "v", pa.int64())),
-    ("kinds", Aggregate("count_distinct", "v", pa.int64())),
+    ("sum", AggregateSpec("sum", "v", pa.int64())),
+    ("most", AggregateSpec("max", "v", pa.int64())),
+    ("kinds", AggregateSpec("count_distinct", "v", pa.int64())),
 )
 HOLDING = {  # what is held of windows that are over: nothing
     "groups that go on": (OF_INTEGERS, False),
     "of rows that only come": (OF_INTEGERS, True),
-    "of states that are merged": ((("least", Aggregate("min", "v", pa.float64())),), True),
-    "of rows": ((("mean", Aggregate("avg", "v", pa.float64())),), False),
+    "of states that are merged": ((("least", AggregateSpec("min", "v", pa.float64())),), True),
+    "of rows": ((("mean", AggregateSpec("avg", "v", pa.float64())),), False),
 }
 
 
@@ -369,7 +373,10 @@ SUMS = pa.schema([("k", pa.int64()), ("a", pa.float64()), ("b", pa.float64())])
 ADDED = keyed(
     "group",
     ("k",),
-    aggregates=(("a", Aggregate("sum", "v", pa.float64())), ("b", Aggregate("avg", "v", pa.float64()))),
+    aggregates=(
+        ("a", AggregateSpec("sum", "v", pa.float64())),
+        ("b", AggregateSpec("avg", "v", pa.float64())),
+    ),
 )
 numbers = st.sampled_from([0.1, 0.2, 0.3, 0.7, 3.3, 1e16, -1e16, 1.0, -0.0, float("nan"), None])
 

@@ -18,20 +18,20 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.punctuated_streams import ORDERED, VALUES, Stream, check, streams
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.punctuated import (
     Delta,
-    Filter,
-    Group,
-    Join,
-    Over,
-    Project,
-    Session,
+    FilterOperator,
+    GroupOperator,
+    OverOperator,
+    ProjectOperator,
+    SessionOperator,
     SetOperator,
-    Sort,
+    SortOperator,
+    SymmetricJoin,
 )
 from windrow.kernels.punctuated.following import Follower, Following
-from windrow.kernels.punctuated.operator_graph import Node, OperatorGraph
+from windrow.kernels.punctuated.operator_graph import OperatorGraph, OperatorNode
 from windrow.kernels.punctuated.sets import OPERATORS
 from windrow.kernels.reference import punctuation as definition
 from windrow.kernels.reference.punctuation import Key, tupled
@@ -57,7 +57,7 @@ def test_filter(stream):
         return np.array([row["a"] is not None and row["a"] > 0 for row in table.to_pylist()], bool)
 
     check(
-        Filter(qualifies),
+        FilterOperator(qualifies),
         partial(definition.select, qualifies=lambda row: row["a"] is not None and row["a"] > 0),
         [stream],
         stream.schema,
@@ -68,7 +68,7 @@ def test_filter(stream):
 @given(streams(THREE, 4), st.sampled_from([["a"], ["b", "a"], ["c"], ["a", "b", "c"]]))
 def test_project(stream, names):
     schema = pa.schema([stream.schema.field(name) for name in names])
-    operator = Project(tuple((name, name) for name in names))
+    operator = ProjectOperator(tuple((name, name) for name in names))
     check(operator, partial(definition.project, names=names), [stream], schema)
 
 
@@ -125,7 +125,7 @@ def test_columns_that_are_computed(made, names, stream):
 
     plain = tuple((name, name) for name in names)
     following = Following(lines, output, plain, [one for one, _, _ in followers.values()])
-    project, carry, told = Project(plain), None, Cover(output)
+    project, carry, told = ProjectOperator(plain), None, Cover(output)
     possible = become([*definition.possible(stream.universe)])
     for number in range(len(stream.pieces)):
         following, carry = from_stored(stored((following, carry)))
@@ -180,10 +180,10 @@ def summed(rows):
 
 
 SUMMED = (
-    ("sum", Aggregate("sum", "c", pa.int64())),
-    ("count", Aggregate("count_star", None, pa.int64())),
-    ("least", Aggregate("min", "c", pa.int64())),
-    ("last", Aggregate("last", "c", pa.int64())),
+    ("sum", AggregateSpec("sum", "c", pa.int64())),
+    ("count", AggregateSpec("count_star", None, pa.int64())),
+    ("least", AggregateSpec("min", "c", pa.int64())),
+    ("last", AggregateSpec("last", "c", pa.int64())),
 )
 
 
@@ -193,7 +193,7 @@ def test_group(stream, names):
     schema = pa.schema(
         [stream.schema.field(name) for name in names] + [(out, spec.result_type) for out, spec in SUMMED]
     )
-    operator = Group(tuple((name, name) for name in names), SUMMED)
+    operator = GroupOperator(tuple((name, name) for name in names), SUMMED)
     check(operator, partial(definition.group, names=names, aggregated=summed), [stream], schema)
 
 
@@ -210,9 +210,9 @@ def spread(rows):
 @given(streams(THREE, 4), st.sampled_from([["a"], []]))
 def test_a_group_whose_aggregates_need_its_rows_keeps_them(stream, names):
     spreads = (
-        ("median", Aggregate("median", "c", pa.float64())),
-        ("different", Aggregate("count_distinct", "c", pa.int64())),
-        ("count", Aggregate("count_star", None, pa.int64())),
+        ("median", AggregateSpec("median", "c", pa.float64())),
+        ("different", AggregateSpec("count_distinct", "c", pa.int64())),
+        ("count", AggregateSpec("count_star", None, pa.int64())),
     )
     schema = pa.schema(
         [stream.schema.field(name) for name in names] + [(out, spec.result_type) for out, spec in spreads]
@@ -224,7 +224,7 @@ def test_a_group_whose_aggregates_need_its_rows_keeps_them(stream, names):
         members = closed.count(False)
         return definition.Meaning(meant.passed, (*meant.retained, members), meant.is_excluded)
 
-    check(Group(tuple((name, name) for name in names), spreads), meaning, [stream], schema)
+    check(GroupOperator(tuple((name, name) for name in names), spreads), meaning, [stream], schema)
 
 
 KEYS = [
@@ -241,7 +241,7 @@ KEYS = [
 @given(streams(ONE, 5), st.sampled_from(KEYS))
 def test_sort(stream, keys):
     stream = replace(stream, values=ORDERED)
-    operator = Sort(tuple(SortKey(key.name, key.descending, key.nulls_first) for key in keys))
+    operator = SortOperator(tuple(SortKey(key.name, key.descending, key.nulls_first) for key in keys))
     check(operator, partial(definition.sort, keys=keys), [stream], stream.schema, in_order=len(keys) == 2)
 
 
@@ -251,7 +251,7 @@ def test_the_first_rows_of_an_order(stream, keys, offset, limit):
     """They are those that all of it has there, at the same steps; no more are kept than may be among them."""
     stream = replace(stream, values=ORDERED)
     by = tuple(SortKey(key.name, key.descending, key.nulls_first) for key in keys)
-    whole, part = Sort(by), Sort(by, (), offset, limit)
+    whole, part = SortOperator(by), SortOperator(by, (), offset, limit)
     carries, every, found, told = [None, None], [], [], Cover(lines_of(stream.schema))
     for number in range(len(stream.pieces)):
         all_of_it, carries[0] = whole.advance(carries[0], stream.step(number))
@@ -318,7 +318,13 @@ def test_over(computed, looks_back, reach, stream, names, keys):
         has_totals=totals is not None,
     )  # fmt: skip
     schema = pa.schema([*stream.schema, *kinds])
-    check(Over(tuple(names), by, looks_back, reach, compute, totals), meaning, [stream], schema, exact=False)
+    check(
+        OverOperator(tuple(names), by, looks_back, reach, compute, totals),
+        meaning,
+        [stream],
+        schema,
+        exact=False,
+    )
 
 
 def test_totals_take_the_place_of_rows_that_an_earlier_version_retained():
@@ -337,7 +343,7 @@ def test_totals_take_the_place_of_rows_that_an_earlier_version_retained():
         before = (lines["at"].first, lines["at"].places(pa.chunked_array([[bound]])).tolist()[0])
         return Delta(table, tuple(Pattern.of_region({"at": span}, lines) for span in (NULL, before)))
 
-    before = Over(("k",), (SortKey("at"),), True, None, compute)
+    before = OverOperator(("k",), (SortKey("at"),), True, None, compute)
     now = replace(before, totals=(("s", "sum"),))
     _, carry = before.advance(None, come((1, 1, 5), (1, 2, 7), (2, 1, 1), bound=3))
     assert carry.retained == (0, 3)
@@ -372,7 +378,7 @@ def test_session(stream, gap, longest, names):
         return pa.Table.from_pylist(found, made)
 
     meaning = partial(definition.session, names=names, time="a", gap=gap, longest=longest)
-    operator = Session(tuple(names), "a", gap, ("begin", "end"), compute, longest)
+    operator = SessionOperator(tuple(names), "a", gap, ("begin", "end"), compute, longest)
     schema = pa.schema([*stream.schema, *made])
     further = {"begin": "int", "end": "int"}
     check(operator, meaning, [stream], schema, exact=False, further=further)
@@ -390,7 +396,7 @@ def test_join(kind, left, right):
     schema = left.schema if kind in ("semi", "anti") else pa.schema([*left.schema, *right.schema])
     meaning = partial(definition.join, on=[("a", "c")], kind=kind)
     # what is one pattern to the definition may be several to the kernel, of which some wait for no row
-    check(Join((("a", "c"),), kind), meaning, [left, right], schema, exact=False)
+    check(SymmetricJoin((("a", "c"),), kind), meaning, [left, right], schema, exact=False)
 
 
 @settings(PROPERTY, max_examples=15)
@@ -408,7 +414,7 @@ def test_prefixes_of_an_order_over_a_domain():
     late, early = (Pattern.where(schema, [("hour", "between", ends)]) for ends in ((2, 4), (0, 3)))
     domain = tuple(Pattern.outside(schema, [("hour", ">=", 0)]))
     for known, wanted in ((domain, [0, 2, 3, 4]), ((), [])):
-        operator = Sort((SortKey("hour"),), known)
+        operator = SortOperator((SortKey("hour"),), known)
         first, carry = operator.advance(None, Delta(rows, (late,)))
         assert first.rows.num_rows == 0
         second, carry = operator.advance(carry, Delta(rows.slice(0, 0), (early,)))
@@ -421,8 +427,8 @@ def test_a_plan_gives_its_groups_by_punctuation_alone():
     """join → group → except: several patterns close a group together, and nothing is kept in the end."""
     bids = pa.schema([("auction", pa.int64()), ("hour", pa.int64()), ("price", pa.int64())])
     auctions = pa.schema([("id", pa.int64()), ("item", pa.string())])
-    join = Join((("auction", "id"),))
-    group = Group((("auction", "auction"),), (("high", Aggregate("max", "price", pa.int64())),))
+    join = SymmetricJoin((("auction", "id"),))
+    group = GroupOperator((("auction", "auction"),), (("high", AggregateSpec("max", "price", pa.int64())),))
     except_ = SetOperator("except")
     carries = [None] * 3
 
@@ -461,7 +467,9 @@ def test_a_plan_gives_its_groups_by_punctuation_alone():
 @pytest.mark.parametrize("keys", [100, 20_000])
 def test_a_punctuation_looks_at_one_key_however_many_are_kept(keys, monkeypatch):
     schema = pa.schema([("auction", pa.int64()), ("price", pa.int64())])
-    operator = Group((("auction", "auction"),), (("high", Aggregate("max", "price", pa.int64())),))
+    operator = GroupOperator(
+        (("auction", "auction"),), (("high", AggregateSpec("max", "price", pa.int64())),)
+    )
     numbers = np.arange(keys)
     empty = schema.empty_table()
     _, carry = operator.advance(None, Delta(pa.table({"auction": numbers, "price": numbers})))
@@ -496,19 +504,19 @@ def test_the_right_side_of_a_set_operator_has_names_of_its_own():
 @given(streams(ONE, 3), streams(OTHER, 3))
 def test_a_flow_gives_the_finished_answer_and_keeps_nothing(left, right):
     """The keys of a join that are not among those of flagged rows, each once; a restart after each step."""
-    count = Aggregate("count_star", None, pa.int64())
+    count = AggregateSpec("count_star", None, pa.int64())
 
     def flagged(table):
         return np.array([row["d"] is True for row in table.to_pylist()], bool)
 
     graph = OperatorGraph(
         (
-            Node("join", Join((("a", "c"),)), ("left", "right")),
-            Node("group", Group((("a", "a"),), (("n", count),)), (0,)),
-            Node("keys", Project((("a", "a"),)), (1,)),
-            Node("flagged", Filter(flagged), ("right",)),
-            Node("barred", Project((("c", "c"),)), (3,)),
-            Node("except", SetOperator("except"), (2, 4)),
+            OperatorNode("join", SymmetricJoin((("a", "c"),)), ("left", "right")),
+            OperatorNode("group", GroupOperator((("a", "a"),), (("n", count),)), (0,)),
+            OperatorNode("keys", ProjectOperator((("a", "a"),)), (1,)),
+            OperatorNode("flagged", FilterOperator(flagged), ("right",)),
+            OperatorNode("barred", ProjectOperator((("c", "c"),)), (3,)),
+            OperatorNode("except", SetOperator("except"), (2, 4)),
         )
     )
     carry, found = None, []

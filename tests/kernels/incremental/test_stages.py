@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.incremental import (
+    BracketWindow,
     Standing,
     TimedRows,
     Times,
-    Window,
     WindowValueError,
     changes,
     group,
@@ -32,18 +32,18 @@ LAST = 1 << 40
 SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64()), ("t", pa.int64())])
 
 windows = st.one_of(
-    st.builds(Window, st.just("t"), st.integers(1, 6), st.none() | st.integers(1, 4)),
+    st.builds(BracketWindow, st.just("t"), st.integers(1, 6), st.none() | st.integers(1, 4)),
     st.builds(
-        Window,
+        BracketWindow,
         st.just("t"),
         st.none() | st.integers(1, 6),
         st.none() | st.integers(1, 4),
         st.integers(1, 3),
         st.sampled_from([(), ("k",), ("v",)]),
     ),
-    st.just(Window("t")),
+    st.just(BracketWindow("t")),
     st.builds(
-        Window,
+        BracketWindow,
         st.just("t"),
         rows=st.integers(1, 4),
         partition=st.sampled_from([(), ("k",)]),
@@ -171,7 +171,7 @@ def test_rows_leave_when_a_later_value_reaches_their_limit(moves, distance, cuts
     found = validity(WindowOfStream(by_value=True), [row[2] for row in rows], None, *columns)
     there = [(enter, LAST if leave is None else leave) for enter, leave in found]
     schema = pa.schema([("v", pa.int64()), ("l", pa.int64()), ("t", pa.int64())])
-    window = Window("t", by_value=("v", "l"))
+    window = BracketWindow("t", by_value=("v", "l"))
     known = {}
     for retained, times in stepped(window, rows, cuts, (), schema):
         known |= told(changes(rows_of(retained, times, ["v", "t"]), times))
@@ -189,7 +189,7 @@ def test_values_by_which_no_row_can_leave(values, falls):
     none = np.zeros(0, np.int64)
     retained = TimedRows.of(table.slice(0, 0), none, none, none)
     with pytest.raises(WindowValueError) as caught:
-        Window("t", by_value=("v", "l")).taken(retained, table, np.zeros(2, np.int64))
+        BracketWindow("t", by_value=("v", "l")).taken(retained, table, np.zeros(2, np.int64))
     assert caught.value.falls is falls
 
 
@@ -198,7 +198,7 @@ def test_values_by_which_no_row_can_leave(values, falls):
 def test_groups_change_when_their_rows_do(window, rows, cuts):
     there = meant(window, rows)
     marked = tuple({("k",), window.partition} - {()})
-    specs = [("s", Aggregate("sum", "v", pa.int64())), ("n", Aggregate("count", "v", pa.int64()))]
+    specs = [("s", AggregateSpec("sum", "v", pa.int64())), ("n", AggregateSpec("count", "v", pa.int64()))]
     found = {}
     for retained, times in stepped(window, rows, cuts, marked):
         found |= told(changes(group(retained, times, ("k",), specs), times))
@@ -253,7 +253,7 @@ def test_nothing_is_held_that_has_left(window, rows, cuts):
 
 def test_a_condition_keeps_rows_out():
     table = pa.table({"k": ["a", "a"], "v": [1, 2], "t": [1, 2], "p": [True, None]})
-    window = Window("t", length=5)
+    window = BracketWindow("t", length=5)
     empty = table.slice(0, 0)
     retained = window.taken(
         TimedRows.of(empty, *(np.zeros(0, np.int64) for _ in range(3))), table, np.zeros(2, np.int64)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.incremental.test_operated import END, TIMES, cuts, in_step, keyed, steps
 from windrow.errors import ExecutionError
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.incremental import Operated, Times, UnmatchedError, stepwise
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
@@ -103,17 +103,17 @@ VALUES = pa.schema(
     [("k", pa.string()), ("f", pa.float64()), ("x", LONG), ("d", pa.decimal128(10, 3)), ("b", pa.bool_())]
 )
 AGGREGATES = {
-    "rows": Aggregate("count_star", None, LONG),
-    "n": Aggregate("count", "x", LONG),
-    "sum": Aggregate("sum", "x", LONG),
-    "mean": Aggregate("avg", "x", pa.float64()),
-    "exact": Aggregate("sum", "d", pa.decimal128(20, 3)),
-    "rounded": Aggregate("avg", "d", pa.decimal128(14, 7)),
-    "distinct": Aggregate("count_distinct", "f", LONG),
-    "most": Aggregate("max", "x", LONG),
-    "least": Aggregate("min", "x", LONG),
-    "so": Aggregate("count_if", "b", LONG),
-    "every": Aggregate("bool_and", "b", pa.bool_()),
+    "rows": AggregateSpec("count_star", None, LONG),
+    "n": AggregateSpec("count", "x", LONG),
+    "sum": AggregateSpec("sum", "x", LONG),
+    "mean": AggregateSpec("avg", "x", pa.float64()),
+    "exact": AggregateSpec("sum", "d", pa.decimal128(20, 3)),
+    "rounded": AggregateSpec("avg", "d", pa.decimal128(14, 7)),
+    "distinct": AggregateSpec("count_distinct", "f", LONG),
+    "most": AggregateSpec("max", "x", LONG),
+    "least": AggregateSpec("min", "x", LONG),
+    "so": AggregateSpec("count_if", "b", LONG),
+    "every": AggregateSpec("bool_and", "b", pa.bool_()),
 }
 valued = st.lists(
     st.tuples(
@@ -181,7 +181,7 @@ def test_groups_notice_what_leaves_without_having_come(other):
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.date32(), pa.timestamp("us")])
 def test_extremes_are_of_the_type_of_the_values(kind):
     schema = pa.schema([("k", LONG), ("x", kind)])
-    aggregates = tuple((name, Aggregate(name, "x", kind)) for name in ("min", "max"))
+    aggregates = tuple((name, AggregateSpec(name, "x", kind)) for name in ("min", "max"))
     given = [schema.field("k"), *(pa.field(name, kind) for name, _ in aggregates), *TIMES]
     operated = stepwise(keyed("group", ("k",), aggregates=aggregates), (schema,), pa.schema(given))
     assert type(operated) is not Operated

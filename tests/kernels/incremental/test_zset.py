@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset import (
@@ -25,6 +25,7 @@ from windrow.kernels.zset import (
     timeline,
 )
 from windrow.kernels.zset.first import first_rows
+from windrow.kernels.zset.group_and_time import by_group_and_time
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.keyed_operator import First, Keyed
 
@@ -46,6 +47,18 @@ def at(tick, group, enter, leave):
     """How often each group is there at an instant."""
     there = (enter <= tick) & (tick < leave)
     return Counter(group[there].tolist())
+
+
+ticks = st.integers(0, 3) | st.integers(-(2**62), 2**62 - 1) | st.just(NEVER)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3) | st.just(2**40), ticks, ticks)), st.booleans())
+def test_rows_are_in_order_of_group_and_time_and_else_in_their_own(rows, has_third):
+    columns = np.array(rows, np.int64).reshape(-1, 3).T
+    read = 3 if has_third else 2
+    order = by_group_and_time(*columns[:read])
+    assert order.tolist() == sorted(range(len(rows)), key=lambda at: rows[at][:read])
 
 
 @settings(deadline=None)
@@ -178,10 +191,10 @@ def test_aggregates_are_those_of_every_instant(rows, data):
     values = np.array([np.nan if value is None else value for value in numbers])
     table = pa.table({"x": pa.array(numbers, pa.int64())})
     specs = [
-        Aggregate("sum", "x", pa.int64()),
-        Aggregate("count_star", None, pa.int64()),
-        Aggregate("max", "x", pa.int64()),
-        Aggregate("count_distinct", "x", pa.int64()),
+        AggregateSpec("sum", "x", pa.int64()),
+        AggregateSpec("count_star", None, pa.int64()),
+        AggregateSpec("max", "x", pa.int64()),
+        AggregateSpec("count_distinct", "x", pa.int64()),
     ]
     found = list(grouped(table, group, enter, leave, specs))
     for tick in [*INSTANTS, 100]:
@@ -209,6 +222,6 @@ def test_work_for_a_change_does_not_depend_on_the_size(length, monkeypatch):
     enter = np.arange(count, dtype=np.int64)
     table = pa.table({"x": enter})
     (one,) = grouped(
-        table, np.zeros(count, np.int64), enter, enter + length, [Aggregate("sum", "x", pa.int64())]
+        table, np.zeros(count, np.int64), enter, enter + length, [AggregateSpec("sum", "x", pa.int64())]
     )
     assert len(one[0]) == count + length - 1

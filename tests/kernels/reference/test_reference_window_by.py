@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.errors import UsageError
-from windrow.kernels.reference import Boundary, BoundRow, OrderKey, WindowBy, compile_expression, window_by
+from windrow.kernels.reference import (
+    BoundRow,
+    OrderKey,
+    ReferenceBoundary,
+    WindowBy,
+    compile_expression,
+    window_by,
+)
 
 STATIONS = [
     {"station": 2, "date": 2, "val": 31},
@@ -24,17 +31,19 @@ STATIONS = [
 """The paper's section 3.4 after WHERE, which took out station 1's date 3; in no particular order."""
 
 
-def on(when: str | None = None, only: bool = False, unbounded: bool = False, **names: str) -> Boundary:
+def on(
+    when: str | None = None, only: bool = False, unbounded: bool = False, **names: str
+) -> ReferenceBoundary:
     """A boundary from its SQL: `as_`, `at`, `prev`, `next` are the names."""
     predicate = compile_expression(when) if when is not None else None
-    return Boundary(when=predicate, only=only, unbounded=unbounded, **names)
+    return ReferenceBoundary(when=predicate, only=only, unbounded=unbounded, **names)
 
 
 def clause(
     kind: str,
-    start: Boundary,
-    end: Boundary | None = None,
-    label: Boundary | None = None,
+    start: ReferenceBoundary,
+    end: ReferenceBoundary | None = None,
+    label: ReferenceBoundary | None = None,
     partition_by: Sequence[str] = (),
     order_by: Sequence[OrderKey] | None = None,
 ) -> WindowBy:
@@ -361,11 +370,11 @@ STARTS = st.sampled_from([None, "s.val < 2", "p IS NULL OR p.val <> s.val", "sp 
 ENDS = st.sampled_from([None, "e.val > s.val", "ep - sp = 2", "m IS NULL", "m.val < e.val", "e.val IS NULL"])
 
 
-def start_of(when: str | None) -> Boundary:
+def start_of(when: str | None) -> ReferenceBoundary:
     return on(when, as_="s", at="sp", prev="p", next="n")
 
 
-def end_of(when: str | None, only: bool = False) -> Boundary:
+def end_of(when: str | None, only: bool = False) -> ReferenceBoundary:
     return on(when, only, as_="e", at="ep", next="m")
 
 

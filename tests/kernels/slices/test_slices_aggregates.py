@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from tests.kernels.aggregates.test_aggregates import NAIVE, TYPES, result_type, same, table, values_of
 from windrow.errors import ExecutionError
-from windrow.kernels.aggregates import FUNCTIONS, Aggregate, Gaps, aggregate, combined, state, supports
+from windrow.kernels.aggregates import FUNCTIONS, AggregateSpec, Gaps, aggregate, combined, state, supports
 from windrow.kernels.aggregates.fold import FAN
 
 PARTIAL = sorted(name for name, function in FUNCTIONS.items() if function.partial is not None)
 
 
 def left_out(
-    spec: Aggregate, rows: pa.Table, stretches: list[tuple[int, int]], windows: list[tuple[int, int]]
+    spec: AggregateSpec, rows: pa.Table, stretches: list[tuple[int, int]], windows: list[tuple[int, int]]
 ) -> pa.Array:
     """The aggregate with the rows of these stretches known by their state only, row by row merged."""
     partial = FUNCTIONS[spec.function].partial
@@ -67,7 +67,7 @@ def test_each_function_equals_a_loop_over_all_rows(case: Any) -> None:
         if not supports(function, kind):
             continue
         for skip in (False, True) if function in ("first", "last", "any_value") else (False,):
-            spec = Aggregate(function, "x", result_type(function, kind), ignore_nulls=skip)
+            spec = AggregateSpec(function, "x", result_type(function, kind), ignore_nulls=skip)
             found = left_out(spec, rows, stretches, windows)
             assert found.type == spec.result_type
             for (lo, hi), value in zip(windows, found.to_pylist(), strict=True):
@@ -94,20 +94,20 @@ def test_an_untyped_null_column(function: str) -> None:
         else pa.float64()
     )
     kind = pa.null() if function in ("min", "max", "first", "last", "any_value") else kind
-    found = left_out(Aggregate(function, "x", kind), rows, [(1, 5)], [(0, 6)]).to_pylist()
+    found = left_out(AggregateSpec(function, "x", kind), rows, [(1, 5)], [(0, 6)]).to_pylist()
     assert found == [6 if function == "count_star" else 0 if function.startswith("count") else None]
 
 
 def test_a_stretch_may_go_beyond_the_type_where_the_window_does_not() -> None:
     big = 2**62
     integers = table(pa.int64(), [big, big, big, -big, -big, 1], 6)
-    spec = Aggregate("sum", "x", pa.int64())
+    spec = AggregateSpec("sum", "x", pa.int64())
     assert left_out(spec, integers, [(0, 3)], [(0, 6)]).to_pylist() == [big + 1]
     with pytest.raises(ExecutionError, match="does not fit bigint"):
         left_out(spec, integers, [(0, 3)], [(0, 4)])
     wide = Decimal(9 * 10**37)
     decimals = table(pa.decimal128(38, 0), [wide, wide, wide, -wide, -wide], 5)
-    spec = Aggregate("sum", "x", pa.decimal128(38, 0))
+    spec = AggregateSpec("sum", "x", pa.decimal128(38, 0))
     assert left_out(spec, decimals, [(0, 3)], [(0, 5)]).to_pylist() == [wide]
     with pytest.raises(ExecutionError, match="more than 38 digits"):
         left_out(spec, decimals, [(0, 3)], [(0, 4)])
@@ -119,7 +119,7 @@ def test_float_sums_across_gaps_stay_within_the_bound_of_the_windows_own_magnitu
     rows = pa.table({"x": values})
     stretches = [(500, 900), (900, 1300), (2000, 3500)]
     windows = [(low, stop) for low in range(0, 500, 50) for stop in (1300, 1700, 4000)] + [(1400, 4000)]
-    sums = left_out(Aggregate("sum", "x", pa.float64()), rows, stretches, windows).to_pylist()
+    sums = left_out(AggregateSpec("sum", "x", pa.float64()), rows, stretches, windows).to_pylist()
     for (low, stop), found in zip(windows, sums, strict=True):
         own = values[low:stop]
         depth = 2 * FAN * math.ceil(math.log(len(own), FAN)) + 12  # rows one by one in stretches: pairwise
@@ -129,6 +129,6 @@ def test_float_sums_across_gaps_stay_within_the_bound_of_the_windows_own_magnitu
 @pytest.mark.parametrize("huge", [1e18, math.inf, math.nan])
 def test_a_huge_neighbour_does_not_disturb_windows_without_it(huge: float) -> None:
     values = [huge, 1.0, -huge, *[0.5] * 20]
-    spec = Aggregate("sum", "x", pa.float64())
+    spec = AggregateSpec("sum", "x", pa.float64())
     found = left_out(spec, table(pa.float64(), values, 23), [(0, 3), (6, 20)], [(3, 23), (3, 20), (20, 23)])
     assert found.to_pylist() == [10.0, 8.5, 1.5]

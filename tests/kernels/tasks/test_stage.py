@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.in_stages import run
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.messages import CHUNK
 from windrow.kernels.packing.shards import Layout, SlicedPartition
@@ -49,8 +49,8 @@ ENDS = {
 
 def plan(end: Search, *, tumbling: bool) -> WindowPlan:
     aggregates = (
-        ("total", Aggregate("sum", "x", pa.int64()), (0, 1)),
-        ("middle", Aggregate("median", "x", pa.float64()), (0, 1)),
+        ("total", AggregateSpec("sum", "x", pa.int64()), (0, 1)),
+        ("middle", AggregateSpec("median", "x", pa.float64()), (0, 1)),
     )
     outputs = (
         RowOutput("s", "start", 0, (("name", "name"), ("o", "o"))),
@@ -126,7 +126,7 @@ def near(
         RowOutput("n", "end", shift, (("name", "name"), ("o", "o"))),
         RowOutput("p", own, -shift, (("o", "o"),)),
     )
-    aggregates = (("total", Aggregate("sum", "x", pa.int64()), (0, 1)),)
+    aggregates = (("total", AggregateSpec("sum", "x", pa.int64()), (0, 1)),)
     row = pa.struct({"name": pa.string(), "o": pa.int64()})
     result = pa.schema(
         {"k": pa.string(), "o": pa.int64(), "n": row, "p": pa.struct({"o": pa.int64()}), "total": pa.int64()}

@@ -36,7 +36,7 @@ from tests.live.buckets import Stored
 from tests.live.clauses.test_touched import KEYS, composed, many, small_chunks
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Growing
-from windrow.kernels.incremental import Fragment, Program
+from windrow.kernels.incremental import Program, ProgramFragment
 from windrow.kernels.patterns.match_recognize import match_recognize
 from windrow.kernels.patterns.pattern_plan import Duration
 from windrow.kernels.sorting import SortKey
@@ -61,7 +61,7 @@ SECONDS = TimeScale("bigint", "SECONDS")
 def task_of(kernel, rows, lag, count):
     """What tasks are told of a clause over rows that have its columns."""
     columns = {name: name for name in rows.column_names}
-    fragment = Fragment(0, (0,), rows.schema, {0: frozenset(columns)}, chosen=tuple(columns))
+    fragment = ProgramFragment(0, (0,), rows.schema, {0: frozenset(columns)}, chosen=tuple(columns))
     waiting = rows.schema.append(pa.field(ROWTIME, pa.int64()))
     rising = tuple(kernel.rising)
     work = BucketClause(kernel, Program((), (fragment,)), waiting, (ROWTIME, *rising))

@@ -10,7 +10,7 @@ import pytest
 from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.computed.computed_values import ComputedRows
 from windrow.kernels.computed.lookups import CollectedTable, LookUp
-from windrow.kernels.incremental import Fragment, Program
+from windrow.kernels.incremental import Program, ProgramFragment
 from windrow.kernels.zset.relation import ENTER
 from windrow.spark.analysis.small_tables import SmallTable
 from windrow.spark.live.executors.graphs.programs import keys_of, with_tables
@@ -32,7 +32,7 @@ def every(table, wanted=(ROWS, NAMES)):
 
 def program(step):
     made = Computed({ROWS: "v"}, [step], [ROWS, NAMES], SHOWN)
-    return Program((), (Fragment(0, (0,), SHOWN, {0: frozenset("v")}, None, made),))
+    return Program((), (ProgramFragment(0, (0,), SHOWN, {0: frozenset("v")}, None, made),))
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,10 @@ def test_what_neither_memory_nor_a_small_table_computes_is_said():
 
 def test_rows_that_are_there_from_the_beginning_are_in_one_bucket():
     schema = pa.schema([("v", pa.int64())])
-    of_stream = Fragment(0, (0,), schema, {0: frozenset("v")}, ("v",))
-    of_table = Fragment(0, (1,), schema, {1: frozenset([ENTER])}, None, Computed({}, [], [], pa.schema([])))
-    both = Fragment(0, (0, 1), schema, {}, parts=(of_stream, of_table))
+    of_stream = ProgramFragment(0, (0,), schema, {0: frozenset("v")}, ("v",))
+    of_table = ProgramFragment(
+        0, (1,), schema, {1: frozenset([ENTER])}, None, Computed({}, [], [], pa.schema([]))
+    )
+    both = ProgramFragment(0, (0, 1), schema, {}, parts=(of_stream, of_table))
     assert keys_of(Program((), (of_stream,)), {0: schema}, ["v"], {}) == (("v",),)
     assert keys_of(Program((), (both,), beginning=1), {0: schema}, ["v"], {}) == ((),)

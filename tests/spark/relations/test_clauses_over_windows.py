@@ -21,7 +21,7 @@ from windrow.kernels.patterns.tree import Label, Repeat, Sequence
 from windrow.kernels.reference.match_recognize import Clause, OutputRow, Seen, match_recognize
 from windrow.kernels.reference.scalar_expressions import compile_expression
 from windrow.kernels.reference.stream_window_definitions import WindowOfStream, validity
-from windrow.kernels.reference.window_by import Boundary, OrderKey, WindowBy, window_by
+from windrow.kernels.reference.window_by import OrderKey, ReferenceBoundary, WindowBy, window_by
 from windrow.relation_kinds import LiveRelation
 
 WINDOWS = {
@@ -46,9 +46,9 @@ def field(name: str) -> Callable[[Any], Any]:
     return lambda row: None if row is None else row[name]
 
 
-def when(**names: str | bool | None) -> Boundary:
+def when(**names: str | bool | None) -> ReferenceBoundary:
     condition = names.pop("when", None)
-    return Boundary(when=None if condition is None else compile_expression(str(condition)), **names)  # type: ignore[arg-type]
+    return ReferenceBoundary(when=None if condition is None else compile_expression(str(condition)), **names)  # type: ignore[arg-type]
 
 
 def windows(text: str, clause: WindowBy) -> Asked:
@@ -259,7 +259,7 @@ BESIDE = [
         "WHEN EXISTS (SELECT 1 FROM s {other} AS q WHERE q.k = f.k AND q.v < l.v)",
         lambda others: WindowBy(
             "w", False, BY_K, BY_I, when(as_="f"),
-            Boundary(as_="l", when=lambda env: below(others, env["l"]["v"], env["f"]["k"])),
+            ReferenceBoundary(as_="l", when=lambda env: below(others, env["l"]["v"], env["f"]["k"])),
         ),
     ),
     AskedBeside(

@@ -192,6 +192,11 @@ def test_what_spark_does_not_find_is_marked_in_the_users_text(session, sql, cond
         ("SELEC 1", "did you mean SELECT?"),
         ("SELECT id FROM range(3) WHER id > 1", "did you mean WHERE?"),
         ("SELECT cunt(id) FROM range(3)", "did you mean count?"),
+        ("SELECT mxa(id) FROM range(3)", "did you mean max?"),
+        (query(select="s.day, MXA(w.val)"), "did you mean max?"),
+        ("SELECT STREM id, id FROM range(3)", "did you mean SELECT STREAM?"),
+        ("SELECT SUM(id) OVER (PARTITON BY id) FROM range(3)", "did you mean PARTITION BY?"),
+        (query().replace("WINDOW BY", "WINDW BY"), "did you mean WINDOW BY?"),
         ("SELECT * FROM TUMBEL(TABLE t, DESCRIPTOR(x), INTERVAL 1 SECOND)", "did you mean TUMBLE?"),
     ],
 )

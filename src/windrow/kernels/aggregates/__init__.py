@@ -33,9 +33,9 @@ from windrow.kernels.aggregates import (
 )
 from windrow.kernels.aggregates.gaps import Gaps, across, combined
 from windrow.kernels.aggregates.order_codes import is_orderable
-from windrow.kernels.aggregates.spec import Aggregate, Evaluate, Ints, Partial, Result
+from windrow.kernels.aggregates.spec import AggregateSpec, Evaluate, Ints, Partial, Result
 
-__all__ = ["FUNCTIONS", "Aggregate", "Function", "Gaps", "aggregate", "combined", "state", "supports"]
+__all__ = ["FUNCTIONS", "AggregateSpec", "Function", "Gaps", "aggregate", "combined", "state", "supports"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Function:
     merges: bool = False
 
 
-def aggregate(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints, gaps: Gaps | None = None) -> Result:
+def aggregate(spec: AggregateSpec, rows: pa.Table, lo: Ints, hi: Ints, gaps: Gaps | None = None) -> Result:
     """Evaluate an aggregate over many windows of a table.
 
     Parameters
@@ -115,7 +115,7 @@ def aggregate(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints, gaps: Gaps | 
     return across(function.evaluate, function.partial, spec, column, lo, hi, gaps)
 
 
-def state(spec: Aggregate, rows: pa.Table, lo: Ints, hi: Ints) -> pa.Table | None:
+def state(spec: AggregateSpec, rows: pa.Table, lo: Ints, hi: Ints) -> pa.Table | None:
     """What the windows, which may be empty here, amount to, for :class:`Gaps`; None if only rows will do."""
     partial = FUNCTIONS[spec.function].partial
     if partial is None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.kernels.aggregates.fold import fold
-from windrow.kernels.aggregates.spec import Aggregate, Ints, Partial, Result
+from windrow.kernels.aggregates.spec import AggregateSpec, Ints, Partial, Result
 from windrow.kernels.aggregates.windows import skip_nulls
 
 __all__ = ["BITS", "bits"]
@@ -24,7 +24,7 @@ _IN_ARROW: MappingProxyType[str, Callable[[Any, Any], Any]] = MappingProxyType(
 )
 
 
-def bits(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
+def bits(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
     """``bit_and(x)`` and its kin, in the type of x; NULL if there is no value."""
     windows = skip_nulls(column, lo, hi)
     if not len(windows.values):
@@ -33,11 +33,11 @@ def bits(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result
     return pa.array(found, column.type, mask=windows.empty)
 
 
-def _state(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
+def _state(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
     return pa.table({"value": bits(spec, column, lo, hi)})
 
 
-def _merge(spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+def _merge(spec: AggregateSpec, left: pa.Table, right: pa.Table) -> pa.Table:
     one, other = left.column("value"), right.column("value")
     return pa.table({"value": pc.coalesce(_IN_ARROW[spec.function](one, other), one, other)})
 

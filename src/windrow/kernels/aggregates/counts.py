@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.aggregates.spec import Aggregate, Evaluate, Ints, Partial, added
+from windrow.kernels.aggregates.spec import AggregateSpec, Evaluate, Ints, Partial, added
 from windrow.kernels.aggregates.windows import masked, running_total, valid_before
 
 __all__ = [
@@ -25,27 +25,27 @@ __all__ = [
 ]
 
 
-def count_star(_spec: Aggregate, _column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+def count_star(_spec: AggregateSpec, _column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``count(*)``: rows, NULL or not; bigint, never NULL."""
     return pa.array(hi - lo)
 
 
-def count(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+def count(_spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``count(x)``: values that are not NULL; bigint, never NULL."""
     return pa.array(_valid(column, lo, hi))
 
 
-def count_if(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+def count_if(_spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``count_if(x)``: rows where the boolean is true; bigint, 0 rather than NULL."""
     return pa.array(_true(column, lo, hi))
 
 
-def every(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+def every(_spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``bool_and(x)``: whether no value is false; NULL if there is no value."""
     return _every(_true(column, lo, hi), _valid(column, lo, hi))
 
 
-def some(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+def some(_spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``bool_or(x)``: whether a value is true; NULL if there is no value."""
     return _some(_true(column, lo, hi), _valid(column, lo, hi))
 

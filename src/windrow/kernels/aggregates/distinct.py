@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.aggregates.order_codes import encode
-from windrow.kernels.aggregates.spec import Aggregate, Ints
+from windrow.kernels.aggregates.spec import AggregateSpec, Ints
 from windrow.kernels.aggregates.wavelet import count_below
 from windrow.kernels.aggregates.windows import by_range, skip_nulls
 
 __all__ = ["count_distinct"]
 
 
-def count_distinct(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+def count_distinct(_spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``count(DISTINCT x)``: bigint, never NULL. All NaN are one value, and so are 0.0 and -0.0."""
     windows = skip_nulls(column, lo, hi)
     counts = np.zeros(len(lo), np.int64)

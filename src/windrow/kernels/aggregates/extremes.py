@@ -8,13 +8,13 @@ import pyarrow.compute as pc
 
 from windrow.kernels.aggregates.fold import fold
 from windrow.kernels.aggregates.order_codes import encode
-from windrow.kernels.aggregates.spec import Aggregate, Ints, Partial, Result
+from windrow.kernels.aggregates.spec import AggregateSpec, Ints, Partial, Result
 from windrow.kernels.aggregates.windows import skip_nulls
 
 __all__ = ["EXTREME", "extreme"]
 
 
-def extreme(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
+def extreme(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
     """``min(x)`` and ``max(x)``; NULL if there is no value.
 
     NaN is greater than every other number. Where a window has both zeros, ``min`` returns -0.0 and ``max``
@@ -28,11 +28,11 @@ def extreme(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Res
     return ordered.decode(fold(ordered.codes, windows.lo, windows.hi, combine), windows.empty)
 
 
-def _state(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
+def _state(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
     return pa.table({"value": extreme(spec, column, lo, hi)})
 
 
-def _merge(spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+def _merge(spec: AggregateSpec, left: pa.Table, right: pa.Table) -> pa.Table:
     values = pa.chunked_array(
         [*left.column("value").chunks, *right.column("value").chunks], left.schema[0].type
     )

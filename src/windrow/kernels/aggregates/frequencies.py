@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.aggregates.order_codes import encode
-from windrow.kernels.aggregates.spec import Aggregate, Ints, Result
+from windrow.kernels.aggregates.spec import AggregateSpec, Ints, Result
 from windrow.kernels.aggregates.windows import by_length, expanded, listed, skip_nulls
 
 __all__ = ["collect_set", "mode"]
 
 
-def mode(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
+def mode(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
     """``mode(x)``: the value that occurs most often, the smallest of several; NULL if there is no value.
 
     Spark takes any of several.
@@ -37,7 +37,7 @@ def mode(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result
     return ordered.decode(chosen, windows.empty)
 
 
-def collect_set(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.ChunkedArray:
+def collect_set(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.ChunkedArray:
     """``collect_set(x)``: the distinct values, in ascending order (in Spark: in any); [] if none."""
     windows = skip_nulls(column, lo, hi)
     if not len(windows.values):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.kernels.aggregates.spec import Aggregate, Evaluate, Ints, Partial, Result
+from windrow.kernels.aggregates.spec import AggregateSpec, Evaluate, Ints, Partial, Result
 
 __all__ = ["Gaps", "across", "combined"]
 
@@ -38,7 +38,7 @@ class Gaps:
 def across(
     evaluate: Evaluate,
     partial: Partial,
-    spec: Aggregate,
+    spec: AggregateSpec,
     column: pa.ChunkedArray,
     lo: Ints,
     hi: Ints,
@@ -66,7 +66,7 @@ def across(
 
 
 def combined(
-    partial: Partial, spec: Aggregate, states: pa.Table, empty: pa.Table, lo: Ints, hi: Ints
+    partial: Partial, spec: AggregateSpec, states: pa.Table, empty: pa.Table, lo: Ints, hi: Ints
 ) -> pa.Table:
     """The states of rows ``lo[k] <= i < hi[k]`` of `states`, merged in order, for every k.
 
@@ -90,7 +90,7 @@ def combined(
 
 
 def _between(
-    partial: Partial, spec: Aggregate, column: pa.ChunkedArray, gaps: Gaps, first: Ints, last: Ints
+    partial: Partial, spec: AggregateSpec, column: pa.ChunkedArray, gaps: Gaps, first: Ints, last: Ints
 ) -> pa.Table:
     """The state from the beginning of one gap to the end of another."""
     inner = partial.state(spec, column, gaps.stop[:-1], gaps.low[1:])

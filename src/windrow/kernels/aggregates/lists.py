@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from windrow.kernels.aggregates.spec import Aggregate, Ints
+from windrow.kernels.aggregates.spec import AggregateSpec, Ints
 from windrow.kernels.aggregates.windows import by_length, expanded, listed, skip_nulls, take
 
 __all__ = ["collect_list"]
 
 
-def collect_list(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.ChunkedArray:
+def collect_list(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.ChunkedArray:
     """``collect_list(x)``: an array of the values that are not NULL, [] if there are none. Any type."""
     windows = skip_nulls(column, lo, hi)
     chunks = []

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates.numbers import as_doubles
 from windrow.kernels.aggregates.order_codes import encode
-from windrow.kernels.aggregates.spec import Aggregate, Ints
+from windrow.kernels.aggregates.spec import AggregateSpec, Ints
 from windrow.kernels.aggregates.wavelet import kth_smallest
 from windrow.kernels.aggregates.windows import by_range, listed, masked, skip_nulls
 
@@ -19,7 +19,7 @@ __all__ = ["percentile"]
 Floats = npt.NDArray[Any]
 
 
-def percentile(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+def percentile(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``median(x)`` and ``percentile(x, fraction | array of fractions)``.
 
     The value at place ``fraction * (n - 1)`` among the n sorted values, linearly interpolated: double for

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.aggregates.spec import Aggregate, Bools, Ints, Partial, Result
+from windrow.kernels.aggregates.spec import AggregateSpec, Bools, Ints, Partial, Result
 from windrow.kernels.aggregates.windows import take
 
 __all__ = ["FIRST", "LAST", "first", "last"]
 
 
-def first(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
+def first(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
     """``first(x)`` and ``any_value(x)``: of the first row, or of the first whose value is not NULL.
 
     NULL if that row's value is, or with ``ignore_nulls`` if there is no such row. Any type.
@@ -23,7 +23,7 @@ def first(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Resul
     return take(column, row, ~there)
 
 
-def _first(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> tuple[Ints, Bools]:
+def _first(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> tuple[Ints, Bools]:
     """The row, and whether there is one."""
     if not spec.ignore_nulls or not column.null_count:
         return lo, lo < hi
@@ -32,13 +32,13 @@ def _first(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> tupl
     return following[lo], following[lo] < hi
 
 
-def last(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
+def last(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
     """``last(x)``: of the last row, or of the last whose value is not NULL; as :func:`first`."""
     row, there = _last(spec, column, lo, hi)
     return take(column, row, ~there)
 
 
-def _last(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> tuple[Ints, Bools]:
+def _last(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> tuple[Ints, Bools]:
     if not spec.ignore_nulls or not column.null_count:
         return hi - 1, lo < hi
     rows = np.arange(len(column) + 1)
@@ -53,17 +53,17 @@ def _valid(column: pa.ChunkedArray) -> Bools:
 
 # -- in parts ------------------------------------------------------------------------------------
 
-_Find = Callable[[Aggregate, pa.ChunkedArray, Ints, Ints], tuple[Ints, Bools]]
+_Find = Callable[[AggregateSpec, pa.ChunkedArray, Ints, Ints], tuple[Ints, Bools]]
 
 
 def _partial(find: _Find, *, prefers_left: bool) -> Partial:
     """A state is the value and whether there is a row that it is of."""
 
-    def state(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
+    def state(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
         row, there = find(spec, column, lo, hi)
         return pa.table({"value": take(column, row, ~there), "there": there})
 
-    def merge(_spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+    def merge(_spec: AggregateSpec, left: pa.Table, right: pa.Table) -> pa.Table:
         count = len(left)
         one, other = np.arange(count), np.arange(count, 2 * count)
         there = [states.column("there").to_numpy() for states in (left, right)]

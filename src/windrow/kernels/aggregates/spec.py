@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["Aggregate", "Bools", "Evaluate", "Ints", "Partial", "Result", "added"]
+__all__ = ["AggregateSpec", "Bools", "Evaluate", "Ints", "Partial", "Result", "added"]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -18,7 +18,7 @@ Result: TypeAlias = pa.Array | pa.ChunkedArray
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class AggregateSpec:
     """One aggregate of a query, as the planner hands it to the kernels.
 
     Parameters
@@ -65,12 +65,12 @@ class Partial:
         From (aggregate, type of the column, states), the results.
     """
 
-    state: Callable[[Aggregate, pa.ChunkedArray, Ints, Ints], pa.Table]
-    merge: Callable[[Aggregate, pa.Table, pa.Table], pa.Table]
-    final: Callable[[Aggregate, pa.DataType, pa.Table], Result]
+    state: Callable[[AggregateSpec, pa.ChunkedArray, Ints, Ints], pa.Table]
+    merge: Callable[[AggregateSpec, pa.Table, pa.Table], pa.Table]
+    final: Callable[[AggregateSpec, pa.DataType, pa.Table], Result]
 
 
-def added(_spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+def added(_spec: AggregateSpec, left: pa.Table, right: pa.Table) -> pa.Table:
     """The `merge` of states that are numbers to be added."""
     with np.errstate(all="ignore"):
         sums = [
@@ -80,4 +80,4 @@ def added(_spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
 
 
 #: An implementation: the aggregate, its column (for ``count_star`` any), and the windows' bounds.
-Evaluate = Callable[[Aggregate, pa.ChunkedArray, Ints, Ints], Result]
+Evaluate = Callable[[AggregateSpec, pa.ChunkedArray, Ints, Ints], Result]

@@ -21,13 +21,13 @@ from windrow.errors import ExecutionError
 from windrow.kernels.aggregates import exact
 from windrow.kernels.aggregates.fold import fold
 from windrow.kernels.aggregates.numbers import as_doubles
-from windrow.kernels.aggregates.spec import Aggregate, Bools, Ints, Partial, added
+from windrow.kernels.aggregates.spec import AggregateSpec, Bools, Ints, Partial, added
 from windrow.kernels.aggregates.windows import ValueWindows, masked, skip_nulls
 
 __all__ = ["AVERAGE", "TOTAL", "average", "total"]
 
 
-def total(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+def total(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``sum``: bigint for integers, decimal with ten more digits, double for floats, or an interval.
 
     A sum overflows when the window's exact total does not fit the result type, whatever the order of the
@@ -46,7 +46,7 @@ def total(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Ar
     return _exact_total(spec, _exact_totals(windows), windows.empty)
 
 
-def _exact_total(spec: Aggregate, totals: exact.Totals, empty: Bools) -> pa.Array:
+def _exact_total(spec: AggregateSpec, totals: exact.Totals, empty: Bools) -> pa.Array:
     kind = spec.result_type
     if pa.types.is_decimal(kind):
         over = _decimal_overflow(spec, totals, kind.precision)
@@ -58,7 +58,7 @@ def _exact_total(spec: Aggregate, totals: exact.Totals, empty: Bools) -> pa.Arra
     return masked(totals.low, empty, kind)
 
 
-def average(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+def average(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``avg``: double for integers and floats, decimal(p + 4, s + 4) for decimal(p, s), or an interval.
 
     Decimals and intervals are rounded half up (away from zero). NULL if no value.
@@ -79,7 +79,7 @@ def average(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.
     return _exact_average(spec, column.type, _exact_totals(windows), count)
 
 
-def _exact_average(spec: Aggregate, source: pa.DataType, totals: exact.Totals, count: Ints) -> pa.Array:
+def _exact_average(spec: AggregateSpec, source: pa.DataType, totals: exact.Totals, count: Ints) -> pa.Array:
     kind = spec.result_type
     empty, count = count == 0, np.maximum(count, 1)
     if pa.types.is_decimal(kind):
@@ -96,7 +96,7 @@ def _exact_totals(windows: ValueWindows) -> exact.Totals:
     return exact.integer_totals(windows.values.cast(pa.int64()).to_numpy(), windows.lo, windows.hi)
 
 
-def _float_sums(windows: ValueWindows, spec: Aggregate) -> npt.NDArray[np.float64]:
+def _float_sums(windows: ValueWindows, spec: AggregateSpec) -> npt.NDArray[np.float64]:
     """Sums of a float column; 0.0 where empty."""
     if spec.any_order:
         sums: npt.NDArray[np.float64] = _pairs(windows)[0] + 0.0
@@ -128,7 +128,7 @@ def _added_pairs(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[
 
 
 def _decimal_average(
-    spec: Aggregate, source: pa.DataType, totals: exact.Totals, empty: Bools, count: Ints
+    spec: AggregateSpec, source: pa.DataType, totals: exact.Totals, empty: Bools, count: Ints
 ) -> pa.Array:
     kind = spec.result_type
     null = empty | _decimal_overflow(spec, totals, min(38, source.precision + 10))
@@ -167,7 +167,7 @@ def _divide_wide(totals: exact.Totals, factor: int, count: Ints) -> exact.Totals
     return exact.Totals(np.array(lows, np.uint64).view(np.int64), np.array(highs, np.int64))
 
 
-def _decimal_overflow(spec: Aggregate, totals: exact.Totals, digits: int) -> Bools:
+def _decimal_overflow(spec: AggregateSpec, totals: exact.Totals, digits: int) -> Bools:
     """Which sums have more than `digits` digits; raises for them under ANSI."""
     over = totals.beyond(10**digits)
     if spec.ansi and over.any():
@@ -198,7 +198,7 @@ def _overflow(condition: str, message: str) -> ExecutionError:
 # -- in parts ------------------------------------------------------------------------------------
 
 
-def _state(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
+def _state(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
     """How many values, and their sum: one or two doubles, or the totals of an exact sum's limbs."""
     windows = skip_nulls(column, lo, hi)
     count, values = windows.hi - windows.lo, windows.values
@@ -217,7 +217,7 @@ def _state(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.T
     return pa.table({"count": count} | {f"sum{number}": part for number, part in enumerate(sums)})
 
 
-def _merge(spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+def _merge(spec: AggregateSpec, left: pa.Table, right: pa.Table) -> pa.Table:
     """The states of both: numbers that are added, two doubles of `any_order` as one number."""
     if not spec.any_order or not pa.types.is_floating(left.schema[-1].type):
         return added(spec, left, right)
@@ -234,7 +234,7 @@ def _parts(states: pa.Table) -> tuple[Ints, list[npt.NDArray[Any]]]:
     return count, sums
 
 
-def _final_total(spec: Aggregate, source: pa.DataType, states: pa.Table) -> pa.Array:
+def _final_total(spec: AggregateSpec, source: pa.DataType, states: pa.Table) -> pa.Array:
     count, sums = _parts(states)
     if not sums:
         return pa.nulls(len(count), spec.result_type)
@@ -243,7 +243,7 @@ def _final_total(spec: Aggregate, source: pa.DataType, states: pa.Table) -> pa.A
     return _exact_total(spec, exact.carried(sums), count == 0)
 
 
-def _final_average(spec: Aggregate, source: pa.DataType, states: pa.Table) -> pa.Array:
+def _final_average(spec: AggregateSpec, source: pa.DataType, states: pa.Table) -> pa.Array:
     count, sums = _parts(states)
     if not sums:
         return pa.nulls(len(count), spec.result_type)

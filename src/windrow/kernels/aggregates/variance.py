@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates.fold import fold
 from windrow.kernels.aggregates.numbers import as_doubles
-from windrow.kernels.aggregates.spec import Aggregate, Ints, Partial
+from windrow.kernels.aggregates.spec import AggregateSpec, Ints, Partial
 from windrow.kernels.aggregates.windows import ValueWindows, masked, skip_nulls
 
 __all__ = ["VARIANCE", "variance"]
@@ -25,7 +25,7 @@ __all__ = ["VARIANCE", "variance"]
 Floats = npt.NDArray[Any]
 
 
-def variance(spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
+def variance(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Array:
     """``stddev_samp``, ``stddev_pop``, ``var_samp`` and ``var_pop`` of a numeric column, as double.
 
     NULL if no value, and for the sample forms also if only one; the population forms are then 0.0. A NaN
@@ -47,7 +47,7 @@ def _moments(windows: ValueWindows) -> Floats:
         return fold(states, windows.lo, windows.hi, _merge)
 
 
-def _result(spec: Aggregate, count: Ints, squares: Floats) -> pa.Array:
+def _result(spec: AggregateSpec, count: Ints, squares: Floats) -> pa.Array:
     sample = spec.function.endswith("_samp")
     null = count <= sample
     with np.errstate(all="ignore"):
@@ -76,7 +76,7 @@ def _merge(left: Floats, right: Floats) -> Floats:
 # -- in parts ------------------------------------------------------------------------------------
 
 
-def _state(_spec: Aggregate, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
+def _state(_spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
     windows = skip_nulls(column, lo, hi)
     count = windows.hi - windows.lo
     moments = _moments(windows) if len(windows.values) else np.zeros((3, len(lo)))
@@ -87,7 +87,7 @@ def _table(count: Ints, moments: Floats) -> pa.Table:
     return pa.table({"count": count, "mean": moments[1], "squares": moments[2]})
 
 
-def _merge_states(_spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table:
+def _merge_states(_spec: AggregateSpec, left: pa.Table, right: pa.Table) -> pa.Table:
     counts = [states.column("count").to_numpy() for states in (left, right)]
     one, other = (
         np.stack([column.to_numpy().astype(np.float64) for column in states.columns])
@@ -99,7 +99,7 @@ def _merge_states(_spec: Aggregate, left: pa.Table, right: pa.Table) -> pa.Table
     return _table(counts[0] + counts[1], merged)
 
 
-def _final(spec: Aggregate, _source: pa.DataType, states: pa.Table) -> pa.Array:
+def _final(spec: AggregateSpec, _source: pa.DataType, states: pa.Table) -> pa.Array:
     return _result(spec, states.column("count").to_numpy(), states.column("squares").to_numpy())
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.computed.computed_operations import Computed, ComputedColumns, RowFilter, carrying, only
-from windrow.kernels.incremental.operator_program import Fragment, Node
+from windrow.kernels.incremental.operator_program import ProgramFragment, ProgramNode
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import WindowingFunction, ticks_of, with_time
 
@@ -71,7 +71,7 @@ class Way:
     missing: pa.Schema
     operations: tuple[Computed | WindowingFunction, ...] = ()
 
-    def through(self, fragment: Fragment, names: Sequence[str]) -> Way | None:
+    def through(self, fragment: ProgramFragment, names: Sequence[str]) -> Way | None:
         """The way on to these columns of a fragment; None where it needs more than each row."""
         made = fragment.computed
         if fragment.chosen is not None:
@@ -88,7 +88,7 @@ class Way:
     def _has(self, names: Collection[str]) -> bool:
         return {*names} <= {*self.columns.names, *self.missing.names}
 
-    def within(self, node: Node) -> Way | None:
+    def within(self, node: ProgramNode) -> Way | None:
         """The way on through an operator; None for one that is not of windows of which each row is in one."""
         windows = node.operator.windows
         if windows is None or windows.kind != "TUMBLE":

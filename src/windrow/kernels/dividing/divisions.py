@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.kernels.dividing.derived_keys import DerivedKey, Way
-from windrow.kernels.incremental.operator_program import Fragment, Node, Program
+from windrow.kernels.incremental.operator_program import Program, ProgramFragment, ProgramNode
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
 __all__ = ["Division", "divisions", "undivided"]
@@ -88,12 +88,12 @@ def undivided(program: Program) -> bool:
     return all(map(_is_of_each_row, program.nodes))
 
 
-def _is_of_each_row(node: Node) -> bool:
+def _is_of_each_row(node: ProgramNode) -> bool:
     windows = node.operator.windows
     return windows is not None and windows.kind != "SESSION"
 
 
-def _of_fragment(fragment: Fragment, origins: _Origins) -> dict[str, _Columns]:
+def _of_fragment(fragment: ProgramFragment, origins: _Origins) -> dict[str, _Columns]:
     """Of the columns of a fragment, as far as they are columns of leaves."""
     names = fragment.schema.names
     if fragment.parts:
@@ -112,7 +112,7 @@ def _of_fragment(fragment: Fragment, origins: _Origins) -> dict[str, _Columns]:
     return {**_computed_in(fragment, origins.ways.get(leaf)), **plain}
 
 
-def _computed_in(fragment: Fragment, way: Way | None) -> dict[str, _Columns]:
+def _computed_in(fragment: ProgramFragment, way: Way | None) -> dict[str, _Columns]:
     """The columns that a fragment computes of each row of a leaf alone."""
     if way is None:
         return {}
@@ -121,7 +121,7 @@ def _computed_in(fragment: Fragment, way: Way | None) -> dict[str, _Columns]:
     return {column.name: _derived(to, column) for column, to in ways if to is not None}
 
 
-def _of_windows(node: Node, origins: _Origins) -> dict[str, _Columns]:
+def _of_windows(node: ProgramNode, origins: _Origins) -> dict[str, _Columns]:
     """The columns of windows of which each row is in one; the way goes on through these."""
     before = [origins.ways[leaf] for leaf in node.sides[0].leaves if leaf in origins.ways]
     way = before[0].within(node) if len(before) == 1 else None
@@ -136,7 +136,7 @@ def _derived(way: Way, column: pa.Field) -> _Columns:
     return frozenset([(way.leaf, DerivedKey(way, column.name, column.type))])
 
 
-def _of_node(node: Node, sides: Sequence[Mapping[str, _Columns]]) -> dict[str, _Columns]:
+def _of_node(node: ProgramNode, sides: Sequence[Mapping[str, _Columns]]) -> dict[str, _Columns]:
     """Of the columns that an operator returns; of groups the keys alone are columns of rows."""
     found = {}
     names = node.operator.keys if node.operator.aggregates else node.result.names

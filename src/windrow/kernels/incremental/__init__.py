@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from windrow.kernels.incremental.bracket_windows.affected_keys import group, join, rows_of
 from windrow.kernels.incremental.bracket_windows.input_state import InputState
-from windrow.kernels.incremental.bracket_windows.membership import Window, WindowValueError
+from windrow.kernels.incremental.bracket_windows.membership import BracketWindow, WindowValueError
 from windrow.kernels.incremental.bracket_windows.window_operator import WindowInput, WindowOperator
 from windrow.kernels.incremental.changes import changes, exceeding, netted
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, SMALLEST, merging
@@ -17,7 +17,14 @@ from windrow.kernels.incremental.completing import Completing, first_above
 from windrow.kernels.incremental.delaying import Delaying
 from windrow.kernels.incremental.grouping import goes_on
 from windrow.kernels.incremental.operated import Operated, UnmatchedError
-from windrow.kernels.incremental.operator_program import Ending, Fragment, Node, Otherwise, Program, Run
+from windrow.kernels.incremental.operator_program import (
+    Ending,
+    Otherwise,
+    Program,
+    ProgramFragment,
+    ProgramNode,
+    Run,
+)
 from windrow.kernels.incremental.standing import Standing, instants_of
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
@@ -28,22 +35,22 @@ __all__ = [
     "PER_MICRO_BATCH",
     "SMALLEST",
     "Became",
+    "BracketWindow",
     "Completing",
     "Delaying",
     "Ending",
-    "Fragment",
     "InputState",
-    "Node",
     "Operated",
     "Otherwise",
     "Program",
+    "ProgramFragment",
+    "ProgramNode",
     "Run",
     "Standing",
     "TimedRows",
     "Times",
     "UnmatchedError",
     "Versions",
-    "Window",
     "WindowInput",
     "WindowOperator",
     "WindowValueError",

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.errors import WindrowError
-from windrow.kernels.aggregates import FUNCTIONS, Aggregate
+from windrow.kernels.aggregates import FUNCTIONS, AggregateSpec
 from windrow.kernels.hashing import hashes
 from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.trace import Trace
@@ -146,7 +146,7 @@ class Operated:
         output = pa.schema([column for column in self.result if column.name not in (ENTER, LEAVE)])
         self.emitted = None if is_exact else Trace(output, keys)
 
-    def _is_exact(self, aggregate: tuple[str, Aggregate]) -> bool:
+    def _is_exact(self, aggregate: tuple[str, AggregateSpec]) -> bool:
         """Whether an aggregate of the same rows is the same in any order."""
         _, spec = aggregate
         kind = pa.null() if spec.argument is None else self.schemas[0].field(spec.argument).type

@@ -23,7 +23,7 @@ from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
-__all__ = ["Ending", "Fragment", "Node", "Otherwise", "Program", "Run"]
+__all__ = ["Ending", "Otherwise", "Program", "ProgramFragment", "ProgramNode", "Run"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -49,7 +49,7 @@ class Ending:
 
 
 @dataclass(frozen=True, eq=False)
-class Fragment:
+class ProgramFragment:
     """What is computed from the rows of leaves.
 
     Attributes
@@ -76,7 +76,7 @@ class Fragment:
     reads: Mapping[int, frozenset[str]]
     chosen: tuple[str, ...] | None = None
     computed: Computed | None = None
-    parts: tuple[Fragment, ...] = ()
+    parts: tuple[ProgramFragment, ...] = ()
 
     @property
     def is_in_memory(self) -> bool:
@@ -116,19 +116,19 @@ class Fragment:
         return pa.concat_tables(made)
 
 
-Otherwise = Callable[[Fragment, Mapping[int, pa.Table]], pa.Table]
+Otherwise = Callable[[ProgramFragment, Mapping[int, pa.Table]], pa.Table]
 """Computes a fragment of the rows of its leaves, where it is not computed in memory, or of other values."""
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
+class ProgramNode:
     """An operator: its inputs, the leaf of its output, and what says that keys are closed.
 
     `result` are the columns of its output; `appends` says that no row of its sides ever leaves.
     """
 
     operator: Keyed
-    sides: tuple[Fragment, ...]
+    sides: tuple[ProgramFragment, ...]
     result: pa.Schema
     leaf: int
     until: tuple[Ending, ...] = ()
@@ -154,12 +154,12 @@ class Program:
         A leaf of one row, which comes in the first micro-batch; None where nothing reads it.
     """
 
-    nodes: tuple[Node, ...]
-    outputs: tuple[Fragment, ...]
+    nodes: tuple[ProgramNode, ...]
+    outputs: tuple[ProgramFragment, ...]
     beginning: int | None = None
 
     @property
-    def fragments(self) -> list[Fragment]:
+    def fragments(self) -> list[ProgramFragment]:
         """All that is computed."""
         return [*(side for node in self.nodes for side in node.sides), *self.outputs]
 

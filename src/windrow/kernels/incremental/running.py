@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.aggregates import FUNCTIONS, Aggregate, state
+from windrow.kernels.aggregates import FUNCTIONS, AggregateSpec, state
 from windrow.kernels.aggregates.order_codes import encode
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.hashing import hashes
@@ -18,7 +18,7 @@ from windrow.kernels.incremental.tally import Numbers, Tally
 from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.trace import Trace
 
-__all__ = ["Added", "Distinct", "Events", "Extreme", "Merged", "MismatchError", "Running", "running"]
+__all__ = ["Added", "DistinctCount", "Events", "Extreme", "Merged", "MismatchError", "Running", "running"]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -94,7 +94,7 @@ class Running(Protocol):
 class Added:
     """Counts, and sums that are exact: their states are added and subtracted."""
 
-    spec: Aggregate
+    spec: AggregateSpec
     kind: pa.DataType
     numbers: Numbers | None = None
 
@@ -221,10 +221,10 @@ class _Values:
 
 
 @dataclass
-class Distinct:
+class DistinctCount:
     """How many values groups have."""
 
-    spec: Aggregate
+    spec: AggregateSpec
     kind: pa.DataType
     counts: Numbers = field(default_factory=lambda: Numbers(1))
     values: _Values = field(init=False)
@@ -270,7 +270,7 @@ class Extreme:
     does.
     """
 
-    spec: Aggregate
+    spec: AggregateSpec
     kind: pa.DataType
     best: Numbers = field(default_factory=lambda: Numbers(2))
     waiting: list[tuple[Ints, Ints]] = field(default_factory=list)
@@ -397,7 +397,7 @@ class Merged:
         The aggregate, and the type of its argument.
     """
 
-    spec: Aggregate
+    spec: AggregateSpec
     kind: pa.DataType
     states: Trace | None = None
 
@@ -464,7 +464,7 @@ def _put_at(states: pa.Table, places: Ints, put: pa.Table) -> pa.Table:
     return pa.concat_tables([states, put.cast(states.schema)]).take(pa.array(source))
 
 
-def running(spec: Aggregate, kind: pa.DataType, *, appends: bool) -> Running | None:
+def running(spec: AggregateSpec, kind: pa.DataType, *, appends: bool) -> Running | None:
     """An aggregate that goes on from what it was; None for those that need their rows.
 
     `appends` says that no row of the groups ever leaves.
@@ -475,7 +475,7 @@ def running(spec: Aggregate, kind: pa.DataType, *, appends: bool) -> Running | N
     if function.retracts(kind):
         return Added(spec, kind)
     if spec.function == "count_distinct":
-        return Distinct(spec, kind)
+        return DistinctCount(spec, kind)
     if appends and function.merges:
         return Merged(replace(spec, any_order=True), kind)
     if spec.function in ("min", "max") and _is_in_codes(kind):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.patterns.program import PatternProgram
 from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.window_plan import ColumnRef, Number, Operation, PairExpression
@@ -140,7 +140,7 @@ class Aggregated:
     name: str
     members: Members
     final: bool
-    spec: Aggregate
+    spec: AggregateSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class MatchPlan:
     with_unmatched: bool
     outputs: tuple[tuple[str, str], ...]
     measures: tuple[Measure, ...]
-    running: tuple[tuple[str, Aggregate], ...]
+    running: tuple[tuple[str, AggregateSpec], ...]
     result: pa.Schema
     ansi: bool = True
     sql: str | None = None

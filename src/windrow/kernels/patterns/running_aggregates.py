@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
-from windrow.kernels.aggregates import Aggregate, aggregate
+from windrow.kernels.aggregates import AggregateSpec, aggregate
 from windrow.kernels.pair_functions import blank
 from windrow.kernels.pairs import Array, PairValues
 
@@ -34,7 +34,7 @@ class RunningAggregates:
 
     def __init__(
         self,
-        running: tuple[tuple[str, Aggregate], ...],
+        running: tuple[tuple[str, AggregateSpec], ...],
         table: pa.Table,
         by_label: Mapping[str, tuple[str, ...]],
     ) -> None:
@@ -72,7 +72,7 @@ class _Running(PairValues):
     for a row, whatever its label.
     """
 
-    def __init__(self, spec: Aggregate, table: pa.Table, lists: list[tuple[int, int]]) -> None:
+    def __init__(self, spec: AggregateSpec, table: pa.Table, lists: list[tuple[int, int]]) -> None:
         self.dtype = _dtype(spec.result_type)
         super().__init__(blank(1, self.dtype))
         self.spec, self.table, self.lists = spec, table, lists
@@ -132,7 +132,7 @@ class _Running(PairValues):
         return found.cast(pa.int64()).as_py() if pa.types.is_temporal(kind) else found.as_py()
 
 
-def _is_incremental(spec: Aggregate, table: pa.Table) -> bool:
+def _is_incremental(spec: AggregateSpec, table: pa.Table) -> bool:
     """Whether the state of a list follows from that of the list before and a value."""
     if spec.function == "count":
         return True
@@ -178,7 +178,7 @@ def _added(state: Any, value: Any) -> Any:
     return (*partials, value)
 
 
-def _sum(count: int, state: Any, spec: Aggregate) -> Any:
+def _sum(count: int, state: Any, spec: AggregateSpec) -> Any:
     if not count:
         return None
     if isinstance(state, Decimal):
@@ -195,7 +195,7 @@ def _sum(count: int, state: Any, spec: Aggregate) -> Any:
     return state
 
 
-def _fitting(total: Decimal, spec: Aggregate) -> Decimal | None:
+def _fitting(total: Decimal, spec: AggregateSpec) -> Decimal | None:
     if abs(total) < Decimal(10) ** (spec.result_type.precision - spec.result_type.scale):
         return total
     if spec.ansi:
@@ -206,7 +206,7 @@ def _fitting(total: Decimal, spec: Aggregate) -> Decimal | None:
     return None
 
 
-def _average(count: int, state: Any, spec: Aggregate) -> Any:
+def _average(count: int, state: Any, spec: AggregateSpec) -> Any:
     if not count:
         return None
     total = float(state) if isinstance(state, int) else _sum(count, state, spec)
@@ -226,11 +226,11 @@ def _nothing(_state: Any, _value: Any) -> None:
     """Only the count counts."""
 
 
-def _count(count: int, _state: Any, _spec: Aggregate) -> int:
+def _count(count: int, _state: Any, _spec: AggregateSpec) -> int:
     return count
 
 
-def _extreme(count: int, state: Any, _spec: Aggregate) -> Any:
+def _extreme(count: int, state: Any, _spec: AggregateSpec) -> Any:
     return state if count else None
 
 
@@ -241,7 +241,7 @@ _ADDITIONS: dict[str, Callable[[Any, Any], Any]] = {
     "min": _least,
     "max": _greatest,
 }
-_ENDS: dict[str, Callable[[int, Any, Aggregate], Any]] = {
+_ENDS: dict[str, Callable[[int, Any, AggregateSpec], Any]] = {
     "count": _count,
     "sum": _sum,
     "avg": _average,

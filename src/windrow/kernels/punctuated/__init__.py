@@ -12,12 +12,22 @@ emits, which punctuations it must pass on, and which rows it must retain.
 """
 
 from windrow.kernels.punctuated.delta import Delta
-from windrow.kernels.punctuated.filters import Filter, Project
-from windrow.kernels.punctuated.group import Group
-from windrow.kernels.punctuated.session_windows import Session
+from windrow.kernels.punctuated.filters import FilterOperator, ProjectOperator
+from windrow.kernels.punctuated.group import GroupOperator
+from windrow.kernels.punctuated.session_windows import SessionOperator
 from windrow.kernels.punctuated.sets import SetOperator
-from windrow.kernels.punctuated.sort import Sort
-from windrow.kernels.punctuated.symmetric_join import Join
-from windrow.kernels.punctuated.window_functions import Over
+from windrow.kernels.punctuated.sort import SortOperator
+from windrow.kernels.punctuated.symmetric_join import SymmetricJoin
+from windrow.kernels.punctuated.window_functions import OverOperator
 
-__all__ = ["Delta", "Filter", "Group", "Join", "Over", "Project", "Session", "SetOperator", "Sort"]
+__all__ = [
+    "Delta",
+    "FilterOperator",
+    "GroupOperator",
+    "OverOperator",
+    "ProjectOperator",
+    "SessionOperator",
+    "SetOperator",
+    "SortOperator",
+    "SymmetricJoin",
+]

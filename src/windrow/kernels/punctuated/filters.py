@@ -12,7 +12,7 @@ import pyarrow as pa
 from windrow.kernels.punctuated.delta import Announced, Delta, renamed
 from windrow.punctuations import Closing, lines_of
 
-__all__ = ["Filter", "FilterCarry", "Project", "ProjectCarry"]
+__all__ = ["FilterCarry", "FilterOperator", "ProjectCarry", "ProjectOperator"]
 
 
 @dataclass
@@ -28,7 +28,7 @@ class FilterCarry:
 
 
 @dataclass(frozen=True)
-class Filter:
+class FilterOperator:
     """The rows that qualify, and all punctuations.
 
     Attributes
@@ -61,7 +61,7 @@ class ProjectCarry:
 
 
 @dataclass(frozen=True)
-class Project:
+class ProjectOperator:
     """Some columns of all rows, with a punctuation for each closed key over them.
 
     Attributes

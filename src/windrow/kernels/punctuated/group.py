@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.kernels.aggregates import FUNCTIONS, Aggregate, aggregate
+from windrow.kernels.aggregates import FUNCTIONS, AggregateSpec, aggregate
 from windrow.kernels.aggregates.spec import Partial
 from windrow.kernels.punctuated.delta import Announced, Delta, renamed
 from windrow.kernels.sorting import sorted_partitions
@@ -16,7 +16,7 @@ from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.regions import Region
 
-__all__ = ["Group", "GroupCarry"]
+__all__ = ["GroupCarry", "GroupOperator"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -41,7 +41,7 @@ class GroupCarry:
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupOperator:
     """Groups by the values of some columns, and aggregates of their rows.
 
     Output: a row for each closed group, and the punctuation of its keys. Without keys there is one group,
@@ -56,7 +56,7 @@ class Group:
     """
 
     keys: tuple[tuple[str, str], ...]
-    aggregates: tuple[tuple[str, Aggregate], ...]
+    aggregates: tuple[tuple[str, AggregateSpec], ...]
 
     def advance(self, carry: GroupCarry | None, delta: Delta) -> tuple[Delta, GroupCarry]:
         """Process a micro-batch; consumes the carry."""
@@ -162,7 +162,7 @@ class Group:
                 found |= {f"{number}.{name}": states.column(name) for name in states.column_names}
         return pa.table(found)
 
-    def _whole(self) -> list[Aggregate]:
+    def _whole(self) -> list[AggregateSpec]:
         """The aggregates without a partial form, which need the rows."""
         return [spec for _, spec in self.aggregates if _partial(spec) is None]
 
@@ -171,7 +171,7 @@ class Group:
         return pa.schema([*keys, *(pa.field(out, spec.result_type) for out, spec in self.aggregates)])
 
 
-def _partial(spec: Aggregate) -> Partial | None:
+def _partial(spec: AggregateSpec) -> Partial | None:
     return FUNCTIONS[spec.function].partial
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 
 from windrow.kernels.punctuated.delta import Delta
 
-__all__ = ["FlowCarry", "Node", "Operator", "OperatorGraph", "Place"]
+__all__ = ["FlowCarry", "Operator", "OperatorGraph", "OperatorNode", "Place"]
 
 Place: TypeAlias = "int | str"
 """The source of a delta: a node by its number, or an input of the graph by its name."""
@@ -23,7 +23,7 @@ class Operator(Protocol):
 
 
 @dataclass(frozen=True)
-class Node:
+class OperatorNode:
     """A node of the graph.
 
     Attributes
@@ -64,7 +64,7 @@ class OperatorGraph:
         all of them in the same micro-batch.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[OperatorNode, ...]
 
     def advance(self, carry: FlowCarry | None, inputs: Mapping[str, Delta]) -> tuple[Delta, FlowCarry]:
         """Process a micro-batch of every input; consumes the carry."""

@@ -16,7 +16,7 @@ from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.punctuations import Closing, Cover, Pattern, Values, lines_of
 from windrow.punctuations.regions import Region
 
-__all__ = ["Session", "SessionCarry"]
+__all__ = ["SessionCarry", "SessionOperator"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -56,7 +56,7 @@ class SessionCarry:
 
 
 @dataclass(frozen=True)
-class Session:
+class SessionOperator:
     """Rows with the begin and end of their session: the rows of a key without a longer gap, up to a duration.
 
     Output: the rows with two further columns, once no row can arrive up to the end of the session, or the key

@@ -14,7 +14,7 @@ from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, Cover, Pattern, lines_of
 from windrow.punctuations.regions import Region, meet
 
-__all__ = ["Sort", "SortCarry"]
+__all__ = ["SortCarry", "SortOperator"]
 
 
 @dataclass
@@ -35,7 +35,7 @@ class SortCarry:
 
 
 @dataclass(frozen=True)
-class Sort:
+class SortOperator:
     """The rows in order, each once no row can arrive before it.
 
     Output: the next rows of the order, and the punctuations up to there. Rows with equal keys are in the

@@ -16,7 +16,7 @@ from windrow.kernels.sorting import sorted_partitions
 from windrow.punctuations import Closing, Pattern, lines_of
 from windrow.punctuations.regions import NULL, Region
 
-__all__ = ["Join", "JoinCarry"]
+__all__ = ["JoinCarry", "SymmetricJoin"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -58,7 +58,7 @@ class JoinCarry:
 
 
 @dataclass(frozen=True)
-class Join:
+class SymmetricJoin:
     """A join on equal values of columns; NULL equals nothing. The two sides' columns have different names.
 
     Output: the pairs. An outer join pads a row with NULLs once the other side is closed for it. A semi join

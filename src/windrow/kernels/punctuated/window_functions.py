@@ -19,7 +19,7 @@ from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.regions import Region
 
-__all__ = ["Over", "OverCarry"]
+__all__ = ["OverCarry", "OverOperator"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -59,7 +59,7 @@ class OverCarry:
 
 
 @dataclass(frozen=True)
-class Over:
+class OverOperator:
     """Rows with window functions over their partitions.
 
     Output: the rows with further columns, in the order of their partitions. With functions of whole

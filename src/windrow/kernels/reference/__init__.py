@@ -6,13 +6,21 @@ judges but the errors: no fast kernel, no numpy, no Spark, and a parser of its o
 
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.scalar_expressions import compile_expression
-from windrow.kernels.reference.window_by import Boundary, BoundRow, Env, OrderKey, Row, WindowBy, window_by
+from windrow.kernels.reference.window_by import (
+    BoundRow,
+    Env,
+    OrderKey,
+    ReferenceBoundary,
+    Row,
+    WindowBy,
+    window_by,
+)
 
 __all__ = [
     "BoundRow",
-    "Boundary",
     "Env",
     "OrderKey",
+    "ReferenceBoundary",
     "Row",
     "WindowBy",
     "aggregate",

@@ -15,13 +15,13 @@ from windrow.errors import UsageError
 from windrow.kernels.reference.comparison import compare
 from windrow.kernels.reference.values import BoundRow, Env, Row, canonical
 
-__all__ = ["BoundRow", "Boundary", "Env", "OrderKey", "Row", "WindowBy", "partitions", "window_by"]
+__all__ = ["BoundRow", "Env", "OrderKey", "ReferenceBoundary", "Row", "WindowBy", "partitions", "window_by"]
 
 Predicate = Callable[[Env], bool | None]
 
 
 @dataclass(frozen=True)
-class Boundary:
+class ReferenceBoundary:
     """LABEL, START or END: the variables that it binds around one row, and which row that may be.
 
     Attributes
@@ -62,9 +62,9 @@ class WindowBy:
     tumbling: bool
     partition_by: tuple[Callable[[Row], Any], ...]
     order_by: tuple[OrderKey, ...]
-    start: Boundary
-    end: Boundary | None = None
-    label: Boundary | None = None
+    start: ReferenceBoundary
+    end: ReferenceBoundary | None = None
+    label: ReferenceBoundary | None = None
 
     def __post_init__(self) -> None:
         if self.end is None and not self.tumbling:
@@ -222,12 +222,12 @@ def _end(partition: Partition, clause: WindowBy, label: int | None, start: int |
     return next((row for row in candidates if _satisfied(clause.end, partition, row, env)), None)
 
 
-def _satisfied(boundary: Boundary, partition: Partition, row: int, env: dict[str, Any]) -> bool:
+def _satisfied(boundary: ReferenceBoundary, partition: Partition, row: int, env: dict[str, Any]) -> bool:
     """Whether the predicate is true (not false, not NULL) with this boundary's variables at `row`."""
     return boundary.when is None or boundary.when(env | _bind(boundary, partition, row)) is True
 
 
-def _bind(boundary: Boundary | None, partition: Partition, row: int | None) -> dict[str, Any]:
+def _bind(boundary: ReferenceBoundary | None, partition: Partition, row: int | None) -> dict[str, Any]:
     """The boundary's variables at a row; all None where no row satisfies it."""
     if boundary is None:
         return {}

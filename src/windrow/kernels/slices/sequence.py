@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels import aggregates
-from windrow.kernels.aggregates import FUNCTIONS, Aggregate, Gaps
+from windrow.kernels.aggregates import FUNCTIONS, AggregateSpec, Gaps
 from windrow.kernels.pairs import Array, PairRows, satisfied
 from windrow.kernels.slices.bounds import Range, outward
 from windrow.kernels.slices.predicate_analysis import columns, leaves, own_side, predicates, shifts
@@ -114,7 +114,7 @@ class SliceSequence:
         assert function is not None
         return aggregates.combined(function, spec, pa.concat_tables(parts), empty, low, stop)
 
-    def _nothing(self, spec: Aggregate) -> pa.Table:
+    def _nothing(self, spec: AggregateSpec) -> pa.Table:
         zero = np.zeros(1, np.int64)
         nothing = aggregates.state(spec, self.fences.slice(0, 0), zero, zero)
         assert nothing is not None

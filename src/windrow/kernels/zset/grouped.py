@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.aggregates import Aggregate, aggregate
+from windrow.kernels.aggregates import AggregateSpec, aggregate
 from windrow.kernels.aggregates.windows import expanded
 from windrow.kernels.zset.elementary_intervals import ElementaryIntervals, elementary
 from windrow.kernels.zset.group_and_time import by_group_and_time
@@ -22,7 +22,7 @@ _REFERENCES = 1 << 22  # rows of pieces that are written out at once
 
 
 def grouped(
-    rows: pa.Table, group: Ints, enter: Ints, leave: Ints, specs: Sequence[Aggregate]
+    rows: pa.Table, group: Ints, enter: Ints, leave: Ints, specs: Sequence[AggregateSpec]
 ) -> Iterator[tuple[Ints, Ints, Ints, list[pa.Array]]]:
     """The aggregates of each group.
 

@@ -222,7 +222,7 @@ def _with_ttl(deriving: Deriving, node: plan.Aggregate, facts: Facts) -> tuple[p
 
 
 def _ttl_session(deriving: Deriving, session: plan.Node, facts: Facts) -> Derived:
-    assert isinstance(session, plan.Session)
+    assert isinstance(session, plan.SessionWindows)
     deriving.add(session.input, facts)
     made, known = of_session(deriving, session, judged=True)
     return made, replace(known, lineage=facts.lineage)

@@ -51,7 +51,7 @@ def of_windows(deriving: Deriving, node: plan.TimeWindows, judged: bool) -> Deri
     return made, facts
 
 
-def of_session(deriving: Deriving, node: plan.Session, judged: bool) -> Derived:
+def of_session(deriving: Deriving, node: plan.SessionWindows, judged: bool) -> Derived:
     """Sessions with a longest duration, also those of STATE LIFETIME."""
     rows, facts = deriving.of(node.input, judged=False)
     made: plan.Node = replace(node, input=rows)

@@ -15,7 +15,7 @@ from pyspark.sql.types import LongType
 from windrow.algebra.rewriting.time_windows_as_sql import TICKS, TimeWindow, windowed
 from windrow.algebra.time_scale import TimeScale
 from windrow.plan.columns import ROWS, Column, Expression
-from windrow.plan.nodes import Aggregate, Session
+from windrow.plan.nodes import Aggregate, SessionWindows
 from windrow.plan.reader.read_over import AT
 from windrow.plan.visible import VisibleColumns, passing, with_columns
 from windrow.syntax.sqltext import RelationText, SqlText
@@ -67,7 +67,7 @@ def with_ttl(
     listed = f"SELECT {', '.join(TTL_BOUNDS)}, {AT} FROM ("
     bound = LongType() if kind == "int" else kinds[time]
     bounds = (Column(begin, TTL_BOUNDS[0], bound), Column(end, TTL_BOUNDS[1], bound))
-    session = Session(
+    session = SessionWindows(
         timed, tuple(dict.fromkeys(keys)), ticks, length, length,
         SqlText.of(listed, windowed(window, data), ")"), bounds, "state TTL of keys",
     )  # fmt: skip

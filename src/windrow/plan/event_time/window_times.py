@@ -5,12 +5,12 @@ from __future__ import annotations
 from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.algebra.time_scale import TimeScale
 from windrow.plan.columns import Column
-from windrow.plan.nodes import Session, TimeWindows
+from windrow.plan.nodes import SessionWindows, TimeWindows
 
 __all__ = ["greatest", "least_open", "mapped", "window_of"]
 
 
-def window_of(node: TimeWindows | Session, time: Column, *, by_ids: bool = False) -> TimeWindow:
+def window_of(node: TimeWindows | SessionWindows, time: Column, *, by_ids: bool = False) -> TimeWindow:
     """The windowing function of a node.
 
     Parameters
@@ -27,7 +27,7 @@ def window_of(node: TimeWindows | Session, time: Column, *, by_ids: bool = False
         rows, kind, added = node.input, "SESSION", node.bounds
         lengths = {"gap": node.gap} if node.longest is None else {"gap": node.gap, "maxdur": node.longest}
     names = {column.id: column.id if by_ids else column.name for column in rows.columns}
-    time_type = added[0].type.simpleString() if isinstance(node, Session) else time.type.simpleString()
+    time_type = added[0].type.simpleString() if isinstance(node, SessionWindows) else time.type.simpleString()
     scale = TimeScale.of(time_type, "NANOSECOND")
     assert scale is not None
     of_time = time.type.simpleString()

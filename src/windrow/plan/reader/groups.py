@@ -8,7 +8,7 @@ from windrow.algebra.aggregate_calls import calls_aggregate, find_calls, places_
 from windrow.algebra.window_node import AggregateCall
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.plan.columns import ROWS, Column, Expression, Part
-from windrow.plan.nodes import Aggregate, Call, Node, Project
+from windrow.plan.nodes import Aggregate, GroupAggregate, Node, Project
 from windrow.plan.reader.query_rows import BlockRows, expression, filtered, passed, source_of
 from windrow.plan.reader.read_sets import asked, by_sets, merged
 from windrow.plan.reader.statement_text import StatementText, UnreadError
@@ -103,7 +103,7 @@ def grouped(
         for own, (column, _) in zip(ids, columns[: len(read)], strict=False)
     )
     found = tuple(
-        Call(
+        GroupAggregate(
             Column(own, call.text.render(), statement.typed(call.text, scope, rows.node.columns)),
             call,
             arguments.get(call.name),

@@ -9,7 +9,7 @@ from pyspark.sql.types import BooleanType, NumericType, StructField
 
 from windrow.algebra.window_node import AggregateCall
 from windrow.plan.columns import ROWS, Column, Expression, Scope, sql_of
-from windrow.plan.nodes import Aggregate, Call, Filter, Node, Project
+from windrow.plan.nodes import Aggregate, Filter, GroupAggregate, Node, Project
 from windrow.plan.reader.groups import grouped
 from windrow.plan.reader.query_rows import BlockRows, column_of, passed
 from windrow.plan.reader.statement_text import StatementText, UnreadError
@@ -90,7 +90,7 @@ def _pivoted(
     span = tokens.span(*clause)
     calls = tuple(
         # of one row, which has the value
-        Call(column, AggregateCall(column.id, "max", None, False, (),
+        GroupAggregate(column, AggregateCall(column.id, "max", None, False, (),
              SqlText.of("any_value(", value.text, ", true)"), span), own.id, True, clause)
         for column, (own, value) in zip(columns[len(others) :], outputs[len(others) :], strict=True)
     )  # fmt: skip

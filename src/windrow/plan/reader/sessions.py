@@ -8,7 +8,7 @@ from pyspark.sql.types import LongType
 
 from windrow.algebra.rewriting.time_windows_as_sql import TICKS, sessions_of_alias
 from windrow.plan.columns import ROWS, Column
-from windrow.plan.nodes import Node, Session
+from windrow.plan.nodes import Node, SessionWindows
 from windrow.plan.reader.query_rows import renamed
 from windrow.plan.reader.read_over import AT
 from windrow.plan.reader.statement_text import StatementText
@@ -60,7 +60,7 @@ def sessions(
     )
     by = tuple(columns[key.lower()] for key in keys)
     label = f"SESSION by {', '.join(keys)}" if keys else "SESSION"
-    node = Session(rows, by, columns[TICKS], gap, longest, text, bounds, label)
+    node = SessionWindows(rows, by, columns[TICKS], gap, longest, text, bounds, label)
     visible = [column for column in node.columns if column.name != TICKS]
     return renamed(statement, node, [one.name for one in visible], "columns", [one.id for one in visible])
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import BooleanType, LongType
 
 from windrow.algebra.window_node import AggregateCall
 from windrow.plan.columns import ROWS, Column, Part
-from windrow.plan.nodes import Aggregate, Call, Join, Mark, Node, OneRow, Value
+from windrow.plan.nodes import Aggregate, GroupAggregate, Join, Mark, Node, OneRow, Value
 from windrow.plan.reader.computed_by_spark import extended_by_spark, rows_at
 from windrow.plan.reader.dependent import Dependent, count_nothing, dependent, joined_back, null_safe
 from windrow.plan.reader.generated import generated
@@ -285,10 +285,10 @@ def _only(statement: StatementText, node: Node, keys: Sequence[str], value: Colu
     only = Column(ids[-1], value.name, value.type)
     span = statement.tokens.span(*bracket)
     calls = (
-        Call(count, AggregateCall(count.id, "count", None, False, (), SqlText.of("count(1)"), span),
+        GroupAggregate(count, AggregateCall(count.id, "count", None, False, (), SqlText.of("count(1)"), span),
              None, True, bracket),
         # of one row; which of several does not count
-        Call(only, AggregateCall(only.id, "max", None, False, (),
+        GroupAggregate(only, AggregateCall(only.id, "max", None, False, (),
              SqlText.of(f"any_value({ROWS}.{value.id})"), span), inside.columns[-1].id, True, bracket),
     )  # fmt: skip
     groups = Aggregate(inside, by, calls, "GROUP BY the query around", bracket, len(keys))

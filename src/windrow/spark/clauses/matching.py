@@ -30,7 +30,7 @@ from windrow.errors import (
     no_column,
 )
 from windrow.kernels.advance.slices import is_followed
-from windrow.kernels.aggregates import Aggregate, supports
+from windrow.kernels.aggregates import AggregateSpec, supports
 from windrow.kernels.patterns.pattern_plan import (
     CLASSIFIER,
     STATE,
@@ -372,15 +372,15 @@ class MatchStage(KeyedRows):
             self.match.tree, draft.by_label, draft.of_names,
         )  # fmt: skip
 
-    def running(self) -> Iterator[tuple[str, Aggregate]]:
+    def running(self) -> Iterator[tuple[str, AggregateSpec]]:
         """The aggregates that conditions read."""
         scope = self.analyzer.scope(self.draft.arguments)
         for item in self.draft.running:
             yield item.name, self.spec(item, arrow_of(self.analyzer.aggregate(item, scope)))
 
-    def spec(self, item: AggregateLeaf, kind: pa.DataType) -> Aggregate:
+    def spec(self, item: AggregateLeaf, kind: pa.DataType) -> AggregateSpec:
         """An aggregate of the kernel's plan."""
-        return Aggregate(item.function, item.column, kind, item.ignores_nulls, ansi=self.analyzer.ansi)
+        return AggregateSpec(item.function, item.column, kind, item.ignores_nulls, ansi=self.analyzer.ansi)
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
         """The output of the kernel, in Spark's own types."""

@@ -26,8 +26,9 @@ from windrow.algebra.names import (
 from windrow.errors import NotSupportedError
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.scalar_expressions import compile_expression
-from windrow.kernels.reference.window_by import Boundary, OrderKey, WindowBy, window_by
+from windrow.kernels.reference.window_by import OrderKey, ReferenceBoundary, WindowBy, window_by
 from windrow.rules.kernel_plan import ROWS
+from windrow.spark.analysis.collations import with_ranks
 from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import Bound, BoundWindow
 from windrow.spark.clauses.match_reference import MatchReference, with_parameters
@@ -70,7 +71,7 @@ class _Reference:
                 span=self.window.span,
             )
         with self.gateway.translated():
-            collected = self.analyzer.rows.collect()
+            collected = with_ranks(self.analyzer.rows).collect()
         # the keys that Spark computed ride along under names that no field can have
         rows = [
             {
@@ -108,9 +109,9 @@ class _Reference:
             label=self.boundary(window.label) if window.label is not None else None,
         )
 
-    def boundary(self, boundary: window_node.WindowBoundary) -> Boundary:
+    def boundary(self, boundary: window_node.WindowBoundary) -> ReferenceBoundary:
         names = {variable.role: variable.name for variable in boundary.variables}
-        return Boundary(
+        return ReferenceBoundary(
             as_=names.get(Role.ROW),
             at=names.get(Role.POSITION),
             prev=names.get(Role.PREVIOUS),

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from windrow.kernels.aggregates import Aggregate, supports
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.plan import nodes as plan
 from windrow.plan.reasons import Reason
+from windrow.spark.analysis.known_aggregates import kernel_type
 from windrow.spark.arrow import arrow_type, is_carried
 from windrow.spark.gateway import Gateway, is_ansi
 
@@ -17,7 +18,7 @@ __all__ = ["kernel_aggregates"]
 
 def kernel_aggregates(
     gateway: Gateway, node: plan.Aggregate, name_of: Callable[[str], str] = lambda column: column
-) -> tuple[tuple[str, Aggregate], ...] | Reason:
+) -> tuple[tuple[str, AggregateSpec], ...] | Reason:
     """The aggregates by the ids of their columns, or a reason that names one without a kernel.
 
     Parameters
@@ -35,18 +36,12 @@ def kernel_aggregates(
         if not one.is_known:
             return Reason("an aggregate that only Spark knows", one.at)
         if one.argument is None:
-            found.append((one.column.id, Aggregate("count_star", None, pa.int64())))
+            found.append((one.column.id, AggregateSpec("count_star", None, pa.int64())))
             continue
-        argument = arrow_type(kinds[one.argument])
-        if (
-            call.function is None
-            or argument is None
-            or result is None
-            or not supports(call.function, argument)
-        ):
+        if call.function is None or result is None or kernel_type(call.function, kinds[one.argument]) is None:
             return Reason("an aggregate that only Spark knows", one.at)
         ansi = is_ansi(gateway)
-        spec = Aggregate(
+        spec = AggregateSpec(
             call.function, name_of(one.argument), result, call.ignore_nulls, call.parameters, ansi
         )
         found.append((one.column.id, spec))

@@ -61,7 +61,7 @@ def _carried(gateway: Gateway, node: plan.Node) -> Columns:
             return _grouped(gateway, node)
         case plan.Over():
             return frames_of_a_block(node)[-1].input.columns
-        case plan.Pieces() | plan.ClauseRelation() | plan.Session() | plan.Distinct() | plan.Sort():
+        case plan.Pieces() | plan.ClauseRelation() | plan.SessionWindows() | plan.Distinct() | plan.Sort():
             return tuple(column for one in node.inputs for column in one.columns)
         case plan.Scan() | plan.Input() | plan.StreamWindow() | plan.TimeWindows():
             return ()

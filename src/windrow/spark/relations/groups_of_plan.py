@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.algebra.rewriting.time_windows_as_sql import windowed
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.keyed_operator import First
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 RowsOf = Callable[[plan.Node], BagRows]
-Specs = tuple[tuple[str, Aggregate], ...]
+Specs = tuple[tuple[str, AggregateSpec], ...]
 
 
 def kernel_groups(bags: Bags, node: plan.Aggregate) -> Specs | None:
@@ -136,7 +136,7 @@ def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
     return _with_empty(bags, rows, found, bags.gateway.sql(node.empty, {ROWS: nothing}).toDF(*names))
 
 
-def in_sessions(bags: Bags, node: plan.Session, rows: BagRows) -> BagRows:
+def in_sessions(bags: Bags, node: plan.SessionWindows, rows: BagRows) -> BagRows:
     """The rows with begin and end of their sessions, in each piece of time."""
     pieces = _pieces(bags, bags.temporal(rows).frame, node.keys)
     time = next(column for column in node.input.columns if column.id == node.time)

@@ -199,7 +199,7 @@ class _Lowering:
                 return self._combined(node)
             case plan.Sort():
                 return first(bags, node, self.rows_of(node.input))
-            case plan.Session():
+            case plan.SessionWindows():
                 return in_sessions(bags, node, self.rows_of(node.input))
             case plan.Scan():
                 raise AssertionError("a stream without a window is no relation")

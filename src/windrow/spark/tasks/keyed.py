@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from windrow.errors import NotSupportedError
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.keyed_operator import First, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -40,10 +40,11 @@ def run_keyed(
     keys: Sequence[str],
     result: StructType,
     origin: int = 0,
-    aggregates: tuple[tuple[str, Aggregate], ...] = (),
+    aggregates: tuple[tuple[str, AggregateSpec], ...] = (),
     first: First | None = None,
     windows: WindowingFunction | None = None,
     until: Sequence[Completeness] = (),
+    compared: tuple[tuple[str, str], ...] = (),
 ) -> DataFrame:
     """Run an operator, described as in :class:`windrow.kernels.zset.keyed_operator.Keyed`.
 
@@ -55,7 +56,7 @@ def run_keyed(
         Columns of each of them; with none, one task has all rows.
     result
         The columns of its result, before `ENTER` and `LEAVE`.
-    origin, aggregates, first, windows
+    origin, aggregates, first, windows, compared
         As :class:`windrow.kernels.zset.keyed_operator.Keyed` has them.
     until
         The conditions by which keys are complete, by their columns.
@@ -73,7 +74,7 @@ def run_keyed(
                 hint="cast it in a query in FROM to numbers",
             )
     shards = shuffled(gateway) if keys else 1
-    fragment = Keyed(operator, tuple(keys), Layout(shards), origin, aggregates, first, windows)
+    fragment = Keyed(operator, tuple(keys), Layout(shards), origin, aggregates, first, windows, compared)
     travelling = [
         side.select(
             *(encode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in side.schema)

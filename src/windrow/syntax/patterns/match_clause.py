@@ -191,6 +191,11 @@ class _Parser(Cursor):
 
     def rows_per_match(self) -> tuple[bool, bool, bool]:
         """All rows, empty matches shown, unmatched rows shown."""
+        if self.words("ONE", "ROW", "PER") or self.words("ALL", "ROWS", "PER"):
+            is_whole = self.tokens.word(self.at + 3) == "MATCH"
+            self.at += 0 if is_whole else 3
+            if not is_whole:
+                self.fail(["MATCH"])
         if self.words("ONE", "ROW", "PER", "MATCH"):
             self.at += 4
             if self.words("SHOW", "EMPTY", "MATCHES"):

@@ -18,6 +18,7 @@ __all__ = ["EMIT_ENVELOPES", "Emission", "clauses_in", "has_clauses", "parse_emi
 
 EMIT_ENVELOPES = ("one-sql", "delta", "op", "diff")
 _SHAPES = "EMIT STREAM, EMIT AFTER WATERMARK, EMIT STREAM AFTER DELAY INTERVAL 5 MINUTES AND AFTER WATERMARK"
+_AFTER_EMIT = ("STREAM", "AFTER", "ALLOWED", "STATE")
 _CHANGES, _FINAL = "EMIT STREAM emits every change", "EMIT AFTER WATERMARK emits each row once it is final"
 _ELSEWHERE = {"CHANGES": _CHANGES, "CHANGELOG": _CHANGES, "FINAL": _FINAL, "ON": _FINAL}
 """What other systems write after EMIT, and what it is here."""
@@ -92,7 +93,7 @@ def parse_emission(tokens: TokenList, start: int, stop: int) -> Emission:
     for at, end in zip(found, [*found[1:], stop], strict=True):
         clause = _clause(tokens, at, stop)
         if clause in seen:
-            raise _wrong(tokens, at, f"{clause} is given twice", "give it once")
+            raise _wrong(tokens, at, f"{clause} stands twice", "write it once")
         seen.add(clause)
         if clause == "EMIT":
             emission = _emit(tokens, emission, at, end)
@@ -169,7 +170,8 @@ def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission
         raise _wrong(tokens, stop - 1, "EMIT says nothing", f"write {_SHAPES}")
     while True:
         if tokens.word(at) != "AFTER":
-            hint = _ELSEWHERE.get(tokens.word(at), f"write {_SHAPES}")
+            known = [word for word in _AFTER_EMIT if word != "STREAM" or not emission.stream]
+            hint = _ELSEWHERE.get(tokens.word(at)) or _meant(tokens, at, known)
             raise _wrong(tokens, at, f"expected AFTER in EMIT, found {tokens[at].text}", hint)
         kind = tokens.word(at + 1) if at + 1 < stop else ""
         if kind == "WATERMARK" and emission.watermark is None:
@@ -180,8 +182,10 @@ def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission
                 raise _wrong(tokens, at + 1, "expected a length of time after DELAY", None)
             emission, at = replace(emission, delay=_length(tokens, (at + 2, end), kind)), end
         else:
-            message = "is given twice" if kind in ("WATERMARK", "DELAY") else "needs WATERMARK or DELAY"
-            raise _wrong(tokens, min(at + 1, stop - 1), f"AFTER {message}", f"write {_SHAPES}")
+            message = "stands twice" if kind in ("WATERMARK", "DELAY") else "needs WATERMARK or DELAY"
+            last = min(at + 1, stop - 1)
+            what = f"AFTER {kind}" if message == "stands twice" else "AFTER"
+            raise _wrong(tokens, last, f"{what} {message}", _meant(tokens, last, ["WATERMARK", "DELAY"]))
         if at >= stop:
             return emission
         if tokens.word(at) != "AND":
@@ -193,6 +197,10 @@ def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission
 
 def _length(tokens: TokenList, value: Range, after: str) -> Length:
     return LengthReader(tokens, *value, f"after {after}", hint="write INTERVAL 5 MINUTES").whole()
+
+
+def _meant(tokens: TokenList, at: int, known: list[str]) -> str:
+    return did_you_mean(tokens.word(at), known, is_word=True) or f"write {_SHAPES}"
 
 
 def _wrong(tokens: TokenList, at: int, message: str, hint: str | None) -> ParseError:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
 from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.zset.group_and_time import by_group_and_time
@@ -41,7 +41,7 @@ def group(
     retained: TimedRows,
     times: Times,
     key: tuple[str, ...],
-    aggregates: Sequence[tuple[str, Aggregate]],
+    aggregates: Sequence[tuple[str, AggregateSpec]],
     passes: str | None = None,
 ) -> pa.Table:
     """The keys and aggregates of groups that a row enters or leaves, for each stretch of their time."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.advance.ended import Ended
-from windrow.kernels.incremental.bracket_windows.membership import Window
+from windrow.kernels.incremental.bracket_windows.membership import BracketWindow
 from windrow.kernels.incremental.timed_rows import TimedRows
 from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.zset.relation import NEVER
@@ -25,7 +25,11 @@ Bools = npt.NDArray[np.bool_]
 
 
 def closed_alone(
-    retained: TimedRows, window: Window, ended: Ended | None, key: Sequence[str] | None, over: Ended | None
+    retained: TimedRows,
+    window: BracketWindow,
+    ended: Ended | None,
+    key: Sequence[str] | None,
+    over: Ended | None,
 ) -> Bools:
     """The rows of one window that are closed.
 
@@ -47,7 +51,7 @@ def closed_alone(
 
 def closed_pairs(
     sides: tuple[TimedRows, TimedRows],
-    windows: tuple[Window, Window],
+    windows: tuple[BracketWindow, BracketWindow],
     ended: tuple[Ended | None, Ended | None],
     keys: tuple[Sequence[str], Sequence[str]],
     over: tuple[Ended | None, Ended | None],
@@ -74,7 +78,7 @@ def closed_pairs(
     return found[0], found[1]
 
 
-def _stays(retained: TimedRows, window: Window, ended: Ended | None) -> Bools:
+def _stays(retained: TimedRows, window: BracketWindow, ended: Ended | None) -> Bools:
     """The rows that have entered and never leave."""
     found: Bools = (retained.enter < retained.reached) & (retained.leave == NEVER)
     return found if window.rows is None or not found.any() else found & _ended(retained, ended)

@@ -13,7 +13,7 @@ from windrow.kernels.packing.numbering import numbered_in_order
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.relation import NEVER
 
-__all__ = ["Window", "WindowValueError"]
+__all__ = ["BracketWindow", "WindowValueError"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -27,7 +27,7 @@ class WindowValueError(Exception):
 
 
 @dataclass(frozen=True)
-class Window:
+class BracketWindow:
     """What a bracket says.
 
     Attributes

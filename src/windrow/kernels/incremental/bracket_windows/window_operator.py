@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.kernels.aggregates import Aggregate
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.incremental.bracket_windows.affected_keys import group, join, rows_of
-from windrow.kernels.incremental.bracket_windows.membership import Window
+from windrow.kernels.incremental.bracket_windows.membership import BracketWindow
 from windrow.kernels.incremental.grouping import goes_on
 from windrow.kernels.incremental.operated import Operated
 from windrow.kernels.incremental.stepwise import stepwise
@@ -40,7 +40,7 @@ class WindowInput:
     """
 
     name: str
-    window: Window
+    window: BracketWindow
     passes: str | None
     marked: tuple[tuple[str, ...], ...]
     schema: pa.Schema
@@ -65,7 +65,7 @@ class WindowOperator:
     inputs: tuple[WindowInput, ...]
     outputs: tuple[tuple[int, str], ...] = ()
     key: tuple[str, ...] = ()
-    aggregates: tuple[tuple[str, Aggregate], ...] | None = None
+    aggregates: tuple[tuple[str, AggregateSpec], ...] | None = None
     joined: tuple[tuple[str, ...], tuple[str, ...]] | None = None
 
     @property

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
-from windrow.kernels.incremental import Fragment, InputState
+from windrow.kernels.incremental import InputState, ProgramFragment
 from windrow.kernels.stored import from_stored, stored
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
@@ -198,7 +198,7 @@ class Carry:
         return from_stored(from_bytes(store.read(_CARRY, self.number)))
 
 
-def not_here(fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:  # noqa: ARG001 - of any
+def not_here(fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Table:  # noqa: ARG001 - of any
     """Say that a fragment of a program is not computed on executors.
 
     Raises

@@ -40,13 +40,13 @@ from windrow.spark.tasks.to_shards import first_of_each
 from windrow.syntax.canonical_text import canonical_text
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["Graph", "Side", "numbered"]
+__all__ = ["Graph", "RetainedInput", "numbered"]
 
 _EMITTED = f"{NOTE} string, {DATA} binary"
 
 
 @dataclass(frozen=True)
-class Side:
+class RetainedInput:
     """What a query reads of a stream at a place.
 
     Attributes
@@ -96,7 +96,7 @@ class Graph:
 
     @property
     @abstractmethod
-    def sides(self) -> Sequence[Side]:
+    def sides(self) -> Sequence[RetainedInput]:
         """What it reads of its streams."""
 
     @property

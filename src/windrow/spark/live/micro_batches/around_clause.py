@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructType
 
-from windrow.kernels.incremental import Fragment, Run, Times
+from windrow.kernels.incremental import ProgramFragment, Run, Times
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
 from windrow.spark.arrow import contains
@@ -104,7 +104,7 @@ class AroundClause:
         if self.why_by_spark is not None:
             return None
 
-        def otherwise(fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:
+        def otherwise(fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Table:
             (leaf,) = fragment.leaves
             return self._by_spark(read[leaf])
 

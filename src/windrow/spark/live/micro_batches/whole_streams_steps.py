@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.kernels.punctuated import Delta as Fed
-from windrow.kernels.punctuated import Project
+from windrow.kernels.punctuated import ProjectOperator
 from windrow.kernels.punctuated.operator_graph import FlowCarry
 from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Pattern
@@ -103,7 +103,7 @@ class WholeStreamsSteps(InMemorySteps):
         operators = [
             StateRow("operator", node.name, rows=sum(rows))
             for node, rows in zip(self._blocking.graph.nodes, counts, strict=False)
-            if not isinstance(node.operator, Project | RowMap)
+            if not isinstance(node.operator, ProjectOperator | RowMap)
         ]
         return QueryState((*found.rows, *operators))
 
@@ -131,7 +131,7 @@ class WholeStreamsSteps(InMemorySteps):
         counts |= self._counts(incoming, before, fed_rows, count)
         counts["rows_late"] += counts.get(_LATE, 0)
         self._store(state, fed, number)
-        committed = CommittedBatch(number, positions, frontier, before.origin, {}, counts, state.chunks)
+        committed = CommittedBatch(number, positions, frontier, before.origin, counts, state.chunks)
         self._known = number, state  # which counts once it is committed
         return Done(committed, incoming.count, count)
 

@@ -23,7 +23,15 @@ from pyspark.sql.types import LongType, StructField, StructType
 from windrow.errors import ExecutionError, WindrowError
 from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.computed.lookups import LookUp, LookUpTable
-from windrow.kernels.incremental import Ending, Fragment, Node, Program, Run, Times, UnmatchedError
+from windrow.kernels.incremental import (
+    Ending,
+    Program,
+    ProgramFragment,
+    ProgramNode,
+    Run,
+    Times,
+    UnmatchedError,
+)
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import Completeness
@@ -71,8 +79,8 @@ class IncrementalPlan:
     _schemas: list[StructType] = field(default_factory=list)
     _functions: dict[int, int] = field(default_factory=dict)
     _frames: list[DataFrame] = field(default_factory=list)
-    _nodes: list[Node] = field(default_factory=list)
-    _outputs: list[Fragment] = field(default_factory=list)
+    _nodes: list[ProgramNode] = field(default_factory=list)
+    _outputs: list[ProgramFragment] = field(default_factory=list)
     _appending: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -106,7 +114,7 @@ class IncrementalPlan:
     ) -> DataFrame:
         """The rows of an operator, as a leaf."""
         fragments = tuple(map(self._fragment, sides))
-        appends = all(self._appending.issuperset(side.leaves) for side in fragments)
+        appends = all(map(self.appends, fragments))
         is_fixed = operator.windows is not None and operator.windows.kind != "SESSION"
         number, frame = self.leaf(result, appends=appends and (is_fixed or operator.name == "join"))
         self._not_so(not_in_memory(result))
@@ -114,7 +122,7 @@ class IncrementalPlan:
             return frame
         kinds = {one.column: sides[0].schema[one.column].dataType.simpleString() for one in until}
         ends = tuple(Ending(one.column, one.origin, one.mapped, kinds[one.column]) for one in until)
-        self._nodes.append(Node(operator, fragments, in_memory(result), number, ends, appends))
+        self._nodes.append(ProgramNode(operator, fragments, in_memory(result), number, ends, appends))
         return frame
 
     def beginning(self) -> DataFrame:
@@ -124,30 +132,36 @@ class IncrementalPlan:
             self._beginning = self.leaf(times, appends=True)
         return self._beginning[1]
 
-    def output(self, frame: DataFrame) -> Fragment:
+    def output(self, frame: DataFrame) -> ProgramFragment:
         """A result of the program."""
         fragment = self._fragment(frame)
         self._outputs.append(fragment)
         return fragment
 
+    def appends(self, fragment: ProgramFragment) -> bool:
+        """Whether no row of it ever leaves."""
+        return self._appending.issuperset(fragment.leaves)
+
     def _not_so(self, why: str | None) -> None:
         """Remember why the plan cannot be run so, where it is the first reason."""
         self.why_not = self.why_not or why
 
-    def _fragment(self, frame: DataFrame) -> Fragment:
+    def _fragment(self, frame: DataFrame) -> ProgramFragment:
         self._not_so(not_in_memory(frame.schema))
         frame = travelling(frame)
         schema, number = in_memory(frame.schema), len(self._frames)
         self._frames.append(frame)
         if self.why_not is not None:
-            return Fragment(number, (), schema, {})
+            return ProgramFragment(number, (), schema, {})
         if self.gateway.is_connect:  # it has no plan trees, so Spark computes all columns of what is read
             read = [self._functions[one] for one in relations_of_connect(frame) if one in self._functions]
-            return Fragment(number, tuple(sorted(set(read))), schema, {one: self._all(one) for one in read})
+            return ProgramFragment(
+                number, tuple(sorted(set(read))), schema, {one: self._all(one) for one in read}
+            )
         plan = optimized_tree(self.gateway, frame)
         if plan is None:
             self._not_so("a part of the query of which Spark has no plan")
-            return Fragment(number, (), schema, {})
+            return ProgramFragment(number, (), schema, {})
         leaves = [*self._leaves(plan)]
         if not leaves:
             self._not_so("a part of the query that reads no stream")
@@ -158,7 +172,7 @@ class IncrementalPlan:
         own = None
         if chosen is None and len(reads) == 1:
             own = self._computed(plan, (), frame, *leaves[0][:2], schema)
-        found = Fragment(number, tuple(sorted(reads)), schema, reads, chosen, own)
+        found = ProgramFragment(number, tuple(sorted(reads)), schema, reads, chosen, own)
         return replace(found, parts=self._parts(plan, found)) if plan.name == "Union" else found
 
     def _all(self, leaf: int) -> frozenset[str]:
@@ -213,7 +227,7 @@ class IncrementalPlan:
 
         return computed(plan, leaf, in_memory(self._schemas[number]), schema, table)
 
-    def _parts(self, union: Planned, whole: Fragment) -> tuple[Fragment, ...]:
+    def _parts(self, union: Planned, whole: ProgramFragment) -> tuple[ProgramFragment, ...]:
         """Of a union what is computed of one leaf each; nothing where not all of it can be done in memory."""
         frame, parts = self._frames[whole.number], []
         for at, plan in enumerate(union.children):
@@ -229,7 +243,7 @@ class IncrementalPlan:
             if chosen is None and own is None:
                 return ()
             reads = {number: whole.reads[number]}
-            parts.append(Fragment(whole.number, (number,), whole.schema, reads, chosen, own))
+            parts.append(ProgramFragment(whole.number, (number,), whole.schema, reads, chosen, own))
         return tuple(parts)
 
     def read(self, leaf: int) -> frozenset[str]:
@@ -241,7 +255,7 @@ class IncrementalPlan:
         """The operators that the outputs are made of, with no more columns than are read."""
         reads: dict[int, set[str]] = {}
 
-        def read_by(fragment: Fragment) -> None:
+        def read_by(fragment: ProgramFragment) -> None:
             for leaf, names in fragment.reads.items():
                 reads.setdefault(leaf, set()).update(names)
 
@@ -259,7 +273,7 @@ class IncrementalPlan:
         beginning = self._beginning[0] if self._beginning is not None and begins else None
         return Program(tuple(needed[::-1]), tuple(self._outputs), beginning)
 
-    def _narrowed(self, node: Node, read: set[str]) -> Node:
+    def _narrowed(self, node: ProgramNode, read: set[str]) -> ProgramNode:
         """The operator without columns that it would only carry along."""
         operator = node.operator
         if operator.name not in ("join", "expand", "windows"):
@@ -284,7 +298,7 @@ class IncrementalPlan:
         """What changes in each output, as :meth:`windrow.kernels.incremental.Run.advance` has it."""
         return self.run.advance(entries, times, origin)
 
-    def _by_spark(self, fragment: Fragment, read: Mapping[int, pa.Table]) -> pa.Table:
+    def _by_spark(self, fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Table:
         """What Spark makes of the rows of leaves, or says is wrong with them."""
         self.folder.mkdir(exist_ok=True)
         try:

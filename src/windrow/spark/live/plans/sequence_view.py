@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from windrow.spark.live.plans.clause_plan import ClausePlan
-from windrow.spark.logs.clause_view import Ends, Feed, RetainedSchema, Unbounded
+from windrow.spark.logs.clause_view import Ends, Feed, Unbounded
 from windrow.spark.logs.micro_batch import Coming, MicroBatch
 from windrow.spark.logs.session_streams import Stream
 
@@ -74,7 +74,7 @@ class SequenceView:
         """What is retained for its clauses, and those of the views that it reads."""
         return self.plan.windows(f".{self.name.lower()}", f"{self.label}: ")
 
-    def retained(self) -> dict[str, RetainedSchema]:
+    def retained(self) -> dict[str, tuple[str, ...]]:
         """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
         return self.plan.retained(f".{self.name.lower()}")
 

@@ -9,9 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from windrow.kernels.punctuated import Filter, Group, Join, Over, Project, Session, SetOperator, Sort
+from windrow.kernels.punctuated import (
+    FilterOperator,
+    GroupOperator,
+    OverOperator,
+    ProjectOperator,
+    SessionOperator,
+    SetOperator,
+    SortOperator,
+    SymmetricJoin,
+)
 from windrow.kernels.punctuated.following import Follower
-from windrow.kernels.punctuated.operator_graph import Node, Place
+from windrow.kernels.punctuated.operator_graph import OperatorNode, Place
 from windrow.spark.live.operators.punctuated.expected_punctuation import Bounded
 from windrow.spark.live.operators.punctuated.row_maps import RowMap
 from windrow.spark.live.reading.whole_stream_queries import Blocking
@@ -39,7 +48,7 @@ def unbounded(query: Blocking, streams: Mapping[str, Bounded]) -> list[Unbounded
     return found
 
 
-def _after(query: Blocking, node: Node, inputs: list[Bounded], found: list[Unbounded]) -> Bounded:
+def _after(query: Blocking, node: OperatorNode, inputs: list[Bounded], found: list[Unbounded]) -> Bounded:
     """How what an operator returns is bounded; notes what it retains for ever."""
 
     def grows(state: str, *columns: Collection[str]) -> None:
@@ -47,9 +56,9 @@ def _after(query: Blocking, node: Node, inputs: list[Bounded], found: list[Unbou
 
     operator = node.operator
     match operator:
-        case Filter():
+        case FilterOperator():
             return inputs[0]
-        case Project(columns=pairs):
+        case ProjectOperator(columns=pairs):
             return inputs[0].only({column: name for name, column in reversed(pairs)})
         case RowMap(plain=pairs, moved=moved, followed=followed, widened=widened):
             after = _followed(inputs[0], pairs, [one.follower for one in followed])
@@ -59,25 +68,25 @@ def _after(query: Blocking, node: Node, inputs: list[Bounded], found: list[Unbou
                 after = Bounded(after.by | wider, after.rising | rises)
             risen = frozenset(one.name for one in moved if one.column in inputs[0].rising)
             return Bounded(after.by | {frozenset([name]) for name in risen}, after.rising | risen)
-        case Group(keys=keys):
+        case GroupOperator(keys=keys):
             own = {column: name for name, column in keys}
             if not inputs[0].within(own):
                 grows("each group", own)
             return inputs[0].only(own)
-        case Join(on=on, kind=kind):
+        case SymmetricJoin(on=on, kind=kind):
             return _joined(inputs, on, kind, grows)
         case SetOperator(operator=name):
             return _combined(name, inputs, grows)
-        case Over(partition=partition):
+        case OverOperator(partition=partition):
             return _looked(inputs[0], operator, partition, grows)
-        case Session(keys=by, time=time, bounds=bounds):
+        case SessionOperator(keys=by, time=time, bounds=bounds):
             is_passed = time in inputs[0].rising
             if not is_passed and not inputs[0].within(by):
                 grows("the rows of open sessions", by)
                 return Bounded(frozenset())
             ends = frozenset(bounds if is_passed else ())
             return Bounded(inputs[0].by | {frozenset([name]) for name in ends}, inputs[0].rising | ends)
-        case Sort(keys=sorted_by, limit=limit):
+        case SortOperator(keys=sorted_by, limit=limit):
             first = sorted_by[0].column
             if limit is None and first not in inputs[0].rising and not inputs[0].within([]):
                 grows("all rows", [first])
@@ -96,7 +105,7 @@ def _followed(below: Bounded, plain: Sequence[tuple[str, str]], followers: Seque
     return Bounded(after.by | by, after.rising | rising)
 
 
-def _looked(below: Bounded, over: Over, partition: tuple[str, ...], grows: object) -> Bounded:
+def _looked(below: Bounded, over: OverOperator, partition: tuple[str, ...], grows: object) -> Bounded:
     assert callable(grows)
     if below.within(partition):
         return below

@@ -15,13 +15,12 @@ from pyspark.sql.types import StructType
 from windrow.algebra.aggregate_calls import calls_aggregate
 from windrow.algebra.continuous import Query, Reader, WindowedStream
 from windrow.errors import NotSupportedError
-from windrow.kernels.punctuated import Project, Sort
-from windrow.kernels.punctuated.operator_graph import Node, OperatorGraph
+from windrow.kernels.punctuated import ProjectOperator, SortOperator
+from windrow.kernels.punctuated.operator_graph import OperatorGraph, OperatorNode
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import schema_of
 from windrow.plan.lineage import Lineage, lineage
-from windrow.plan.nodes import Node as PlanNode
-from windrow.plan.nodes import Sort as PlanSort
+from windrow.plan.nodes import Node, Sort
 from windrow.plan.reader import QueryReader, Texts
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import BY_KEYS, applied
@@ -55,7 +54,7 @@ class Blocking:
         Of which columns of streams the columns of the plan are.
     """
 
-    plan: PlanNode
+    plan: Node
     graph: OperatorGraph
     tables: Mapping[str, SqlText]
     lineage: Lineage
@@ -74,14 +73,16 @@ class Blocking:
     def sorted_by(self) -> str | None:
         """The first key of the query's own ORDER BY, if it ascends."""
         (above,) = self.plan.inputs
-        if not isinstance(above, PlanSort) or above.keys[0].descending:
+        if not isinstance(above, Sort) or above.keys[0].descending:
             return None
         return above.keys[0].column
 
     @property
     def only_orders(self) -> bool:
         """Whether all that it retains rows for is ORDER BY."""
-        return all(isinstance(node.operator, Project | RowMap | Sort) for node in self.graph.nodes)
+        return all(
+            isinstance(node.operator, ProjectOperator | RowMap | SortOperator) for node in self.graph.nodes
+        )
 
 
 def is_bare(item: object) -> bool:
@@ -175,6 +176,6 @@ def _unsupported(reader: Reader, query: Query, why: Reason) -> NotSupportedError
 def in_order_of(query: Blocking, column: int) -> Blocking:
     """The query whose rows come in the order of a column, and those that have none in the end."""
     by = query.plan.columns[column]
-    sort = Sort((SortKey(by.id, nulls_first=False),))
-    node = Node(f"in order of {by.name}", sort, (len(query.graph.nodes) - 1,))
+    sort = SortOperator((SortKey(by.id, nulls_first=False),))
+    node = OperatorNode(f"in order of {by.name}", sort, (len(query.graph.nodes) - 1,))
     return replace(query, graph=OperatorGraph((*query.graph.nodes, node)))

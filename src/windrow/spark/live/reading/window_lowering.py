@@ -12,14 +12,14 @@ from pyspark.sql.types import BooleanType, DataType, StructField, StructType
 
 from windrow.algebra.continuous import WindowedStream
 from windrow.algebra.time_scale import TimeScale
-from windrow.kernels.incremental import Window, WindowInput, WindowOperator
+from windrow.kernels.incremental import BracketWindow, WindowInput, WindowOperator
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, schema_of
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import applied
 from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory
 from windrow.spark.analysis.schemas import SparkAnalyser
-from windrow.spark.arrow import arrow_type, is_carried, is_orderable
+from windrow.spark.arrow import arrow_type, contains, is_carried, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.incremental_plan import computed_elsewhere
 from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
@@ -114,7 +114,7 @@ class WindowLowering:
     gateway: Gateway
     named: Mapping[str, Stream]
     made: Mapping[str, MadeStream]
-    sizes: Mapping[str, Window]
+    sizes: Mapping[str, BracketWindow]
     windows: Mapping[str, WindowedStream]
     kind: str | None
     output: StructType
@@ -409,6 +409,9 @@ class WindowLowering:
         ties = () if is_ordered or (sizes.rows is None and by_value is None) else side.stream.ties
         window = replace(sizes, partition=partition, ties=ties, by_value=by_value)
         fields = [*in_memory(StructType([StructField(*one) for one in types.items()]))]
+        odd = next((kinds[tie] for tie in ties if contains(kinds[tie], "collated")), None)
+        if odd is not None:
+            return f"an order of rows of one instant by a column of type {odd.simpleString()}"
         of_ties = {tie: arrow_type(kinds[tie]) for tie in ties}
         if None in of_ties.values():
             return "columns of this type"
@@ -450,7 +453,7 @@ _KINDS = {
     plan.Distinct: "DISTINCT",
     plan.SetOperation: "a set operator",
     plan.Sort: "ORDER BY with LIMIT",
-    plan.Session: "SESSION",
+    plan.SessionWindows: "SESSION",
 }
 
 

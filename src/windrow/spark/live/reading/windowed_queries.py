@@ -23,7 +23,7 @@ from windrow.algebra.continuous import (
 )
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import NotSupportedError, WindrowError
-from windrow.kernels.incremental import Window, WindowOperator
+from windrow.kernels.incremental import BracketWindow, WindowOperator
 from windrow.plan.reader import QueryReader
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import applied
@@ -59,7 +59,7 @@ def planned_windows(
         bracket = window.item.window
         sizes = Runner(gateway, catalog, window.reader, "batch").sizes(window.item, scale)
         length = sizes.granularity if bracket.is_now else sizes.range_
-        windows[window.key] = Window(
+        windows[window.key] = BracketWindow(
             ROWTIME, length, sizes.slide, bracket.rows, row_slide=bracket.row_slide or 1
         )
     found = _windowed_query(gateway, catalog, reader, query, scale, windows, path)
@@ -105,7 +105,7 @@ def _windowed_query(
     reader: Reader,
     query: Continuous,
     scale: TimeScale,
-    sizes: Mapping[str, Window],
+    sizes: Mapping[str, BracketWindow],
     path: str = "",
 ) -> WindowedQuery | str:
     """The query over windows, or the part of it that has no form in memory.
@@ -173,7 +173,7 @@ def _over_changelogs(
     reader: Reader,
     query: Query,
     scale: TimeScale,
-    sizes: Mapping[str, Window],
+    sizes: Mapping[str, BracketWindow],
 ) -> WindowedQuery | str:
     """A query over changelogs of relations."""
     parts, frames = [], {}

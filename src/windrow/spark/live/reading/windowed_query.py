@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import WindowedStream
 from windrow.errors import Span
-from windrow.kernels.incremental import Window, WindowInput, WindowOperator
+from windrow.kernels.incremental import BracketWindow, WindowInput, WindowOperator
 from windrow.plan.nodes import Node
 from windrow.spark.live.operators.window_flow import WindowQuery
 from windrow.spark.logs.session_streams import Stream
@@ -57,7 +57,7 @@ class WindowedSide:
         return self.window_input.name
 
     @property
-    def window(self) -> Window:
+    def window(self) -> BracketWindow:
         """When rows enter and leave."""
         return self.window_input.window
 

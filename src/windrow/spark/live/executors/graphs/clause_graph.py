@@ -21,7 +21,7 @@ from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.clauses.batch import Bound, BoundWindow
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.clause import BucketClause
-from windrow.spark.live.executors.packets import Graph, Side, numbered
+from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
@@ -52,11 +52,11 @@ class ClauseGraph(Graph):
         return self._around.why_by_spark
 
     @cached_property
-    def sides(self) -> Sequence[Side]:
+    def sides(self) -> Sequence[RetainedInput]:
         """The stream."""
         assert self._keys is not None
         name = f"window{self._around.clause.clause.key}"
-        return [Side(name, self._around.name, self._keys, self._keys)]
+        return [RetainedInput(name, self._around.name, self._keys, self._keys)]
 
     @property
     def result(self) -> StructType:

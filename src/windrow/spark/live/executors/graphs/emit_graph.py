@@ -21,7 +21,7 @@ from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.droppable_rows import DroppableRows, droppable_rows_of
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
-from windrow.spark.live.executors.packets import Graph, Side, numbered
+from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
@@ -73,11 +73,11 @@ class EmitGraph(Graph):
         return None
 
     @cached_property
-    def sides(self) -> Sequence[Side]:
+    def sides(self) -> Sequence[RetainedInput]:
         """The streams where they stand in the query."""
         pairs = zip(self._program.sources, self._keys, strict=True)
         return [
-            Side(f"rows-{at}", one.stream, key, key_labels(key, {name: name for name in one.reads}))
+            RetainedInput(f"rows-{at}", one.stream, key, key_labels(key, {name: name for name in one.reads}))
             for at, (one, key) in enumerate(pairs)
         ]
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from windrow.kernels.computed.computed_operations import ComputedOperation
 from windrow.kernels.computed.lookups import LookUp
 from windrow.kernels.dividing import DerivedKey, divisions
-from windrow.kernels.incremental import Fragment, Program
+from windrow.kernels.incremental import Program, ProgramFragment
 from windrow.spark.analysis.small_tables import SmallTable
 
 __all__ = ["Key", "key_labels", "keys_of", "with_tables"]
@@ -22,7 +22,7 @@ Key = tuple[str | DerivedKey, ...]
 def with_tables(program: Program) -> Program:
     """A program whose tables are as they are now: tasks take these with them."""
 
-    def of(fragment: Fragment) -> Fragment:
+    def of(fragment: ProgramFragment) -> ProgramFragment:
         parts, computed = tuple(map(of, fragment.parts)), fragment.computed
         if computed is not None:
             computed = replace(computed, operations=[*map(_with_table, computed.operations)])

@@ -14,9 +14,10 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.plan.columns import ROWS
 from windrow.spark.analysis.arrow_columns import in_memory
+from windrow.spark.analysis.collations import collated
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
-from windrow.spark.live.executors.packets import Graph, Side, numbered
+from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Shape, outputs, rows_of_groups
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, inside
@@ -41,11 +42,11 @@ class WindowGraph(Graph):
     windowed: WindowedQuery
 
     @cached_property
-    def sides(self) -> Sequence[Side]:
+    def sides(self) -> Sequence[RetainedInput]:
         """The windows."""
         made = []
         for side, key in zip(self.windowed.sides, self._keys, strict=True):
-            made.append(Side(side.name, side.stream, key, key_labels(key, side.columns)))
+            made.append(RetainedInput(side.name, side.stream, key, key_labels(key, side.columns)))
         return made
 
     @cached_property
@@ -67,6 +68,8 @@ class WindowGraph(Graph):
             return "DIFFERENCE USING"
         if self.windowed.kind == "RSTREAM" and not self.windowed.passes_on:
             return "all rows at each instant"
+        if collated(self.windowed.result):
+            return "texts with a collation"  # which buckets would compare by their bytes
         if self.windowed.over_windows is not None and self.windowed.over_windows.tables:
             return "a table beside windows"  # its rows would have to be those of the first start
         return (

@@ -19,9 +19,17 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from windrow.kernels.punctuated import Group, Join, Over, Project, Session, SetOperator, Sort
+from windrow.kernels.punctuated import (
+    GroupOperator,
+    OverOperator,
+    ProjectOperator,
+    SessionOperator,
+    SetOperator,
+    SortOperator,
+    SymmetricJoin,
+)
 from windrow.kernels.punctuated.following import Follower
-from windrow.kernels.punctuated.operator_graph import Node, Operator, OperatorGraph, Place
+from windrow.kernels.punctuated.operator_graph import Operator, OperatorGraph, OperatorNode, Place
 from windrow.plan import nodes as plan
 from windrow.plan.columns import ROWS, Expression, Scope, schema_of
 from windrow.plan.reader.read_over import AT
@@ -106,7 +114,7 @@ class WindowColumns:
 class _Lowering:
     gateway: Gateway
     merged: set[int]
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[OperatorNode] = field(default_factory=list)
     tables: dict[str, SqlText] = field(default_factory=dict)
     places: dict[int, Place] = field(default_factory=dict)
 
@@ -124,17 +132,19 @@ class _Lowering:
             case plan.Project():
                 return self._project(node)
             case plan.Join():
-                return self._node(node.label, Join(node.keys, node.kind), node.left, node.right)
+                return self._node(node.label, SymmetricJoin(node.keys, node.kind), node.left, node.right)
             case plan.TimeWindows():
                 return self.places[id(node.spelled)]
             case plan.Aggregate():
                 return self._aggregate(node)
             case plan.Over():
                 return self._over(node)
-            case plan.Session():
+            case plan.SessionWindows():
                 compute = WindowColumns(self.gateway, node.text, _kinds(node.input), schema_of(node.bounds))
                 begin, end = (column.id for column in node.bounds[:2])
-                operator = Session(node.keys, node.time, node.gap, (begin, end), compute, node.longest)
+                operator = SessionOperator(
+                    node.keys, node.time, node.gap, (begin, end), compute, node.longest
+                )
                 return self._node(node.label, operator, node.input)
             case plan.Distinct():
                 return self._node(node.label, SetOperator("distinct"), node.input)
@@ -142,7 +152,7 @@ class _Lowering:
                 name = node.operator + (" all" if node.all else "")
                 return self._node(node.label.split(" ALL")[0], SetOperator(name), node.left, node.right)
             case plan.Sort():
-                first = Sort(node.keys, (), node.offset, node.limit)
+                first = SortOperator(node.keys, (), node.offset, node.limit)
                 return self._node(node.label, first, node.input)
         raise AssertionError(node)
 
@@ -150,7 +160,7 @@ class _Lowering:
         return self._put(label, operator, *(self.places[id(one)] for one in inputs))
 
     def _put(self, label: str, operator: Operator, *places: Place) -> int:
-        self.nodes.append(Node(label, operator, places))
+        self.nodes.append(OperatorNode(label, operator, places))
         return len(self.nodes) - 1
 
     # -- rows ----------------------------------------------------------------------------------------
@@ -162,7 +172,7 @@ class _Lowering:
             self.tables[node.name] = node.table
             sources = [f"{node.name}_{at}" for at in range(len(node.columns))]
         pairs = tuple((column.id, source) for column, source in zip(node.columns, sources, strict=True))
-        return self._put("columns", Project(pairs), node.name)
+        return self._put("columns", ProjectOperator(pairs), node.name)
 
     def _filter(self, node: plan.Filter) -> Place:
         text = node.scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in node.conditions])
@@ -177,7 +187,7 @@ class _Lowering:
             conditions, label, below = [one.text for one in below.conditions], below.label, below.input
         elif node.passes_only:
             pairs = [(column.id, one.column) for column, one in node.outputs if one.column is not None]
-            return self._node(label, Project(tuple(pairs)), below)
+            return self._node(label, ProjectOperator(tuple(pairs)), below)
         text = node.scope.select(node.listed, conditions)
         plain, moved, followed, widened = [], [], [], []
         for column, one in node.outputs:
@@ -213,7 +223,7 @@ class _Lowering:
         specs = kernel_aggregates(self.gateway, node)
         assert not isinstance(specs, Reason), "asked before"
         keys = tuple((column.id, source) for column, source in node.keys)
-        return self._node(node.label, Group(keys, specs), node.input)
+        return self._node(node.label, GroupOperator(keys, specs), node.input)
 
     def _over(self, node: plan.Over) -> Place:
         kinds = {column.id: column.type for column in node.input.columns}
@@ -229,7 +239,7 @@ class _Lowering:
             self.gateway, text, _kinds(node.input), schema_of(c for c, _, _ in node.calls)
         )
         totals = _totals(self.gateway, node) if looks_back else None
-        operator = Over(
+        operator = OverOperator(
             node.partition, node.order, looks_back, reach if looks_back else None, compute, totals
         )
         return self._node(node.label, operator, node.input)

@@ -70,7 +70,7 @@ def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
             return _of_order(node.columns, f"{node.operator}{' all' if node.all else ''}".upper(), None)
         case plan.Sort():
             return _of_sort(node)
-        case plan.Scan() | plan.Filter() | plan.Project() | plan.Session() | plan.TimeWindows():
+        case plan.Scan() | plan.Filter() | plan.Project() | plan.SessionWindows() | plan.TimeWindows():
             return None
         case plan.SetOperation():  # UNION ALL
             return None

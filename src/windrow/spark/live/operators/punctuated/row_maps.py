@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from windrow.errors import ExecutionError
-from windrow.kernels.punctuated import Delta, Project
+from windrow.kernels.punctuated import Delta, ProjectOperator
 from windrow.kernels.punctuated.delta import Announced
 from windrow.kernels.punctuated.filters import ProjectCarry
 from windrow.kernels.punctuated.following import Follower, Following
@@ -117,7 +117,7 @@ class RowMap:
             following = Following(lines, output, self.plain, [one.follower for one in self.followed])
             carry = RowMapCarry(None, closing, Announced(output), following if self.followed else None)
         nothing = Delta(change.rows.slice(0, 0), change.punctuations)
-        delta, carry.project = Project(self.plain).advance(carry.project, nothing)
+        delta, carry.project = ProjectOperator(self.plain).advance(carry.project, nothing)
         regions = [region for pattern in delta.punctuations for region in pattern.regions()]
         for name, column in self.widened:
             regions += [
