@@ -459,6 +459,7 @@ REFUSED = {
     "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(at), INTERVAL 1 MINUTE) "
     "GROUP BY k, wend EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE": "AFTER DELAY over rows",
     "SELECT k, array(v) AS a FROM s EMIT STREAM": "types that are not plain",
+    "SELECT k, MAX(k COLLATE UTF8_LCASE) AS c FROM s GROUP BY k EMIT STREAM": "texts with a collation",
     "SELECT k, lower(rpad(k, v, 'x')) AS l, COUNT(*) AS n FROM s GROUP BY k, l EMIT STREAM": "Spark alone",
 }
 
