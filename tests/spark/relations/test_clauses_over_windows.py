@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -169,6 +170,15 @@ entries = st.lists(
 )
 
 
+def numbered(drawn: list[tuple[int, int | None, int | None]]) -> list[dict[str, Any]]:
+    """The rows of entries, of which each says how long after the one before it comes."""
+    times = accumulate(gap for gap, _, _ in drawn)
+    return [
+        {"ts": ts, "i": number, "k": k, "v": v}
+        for number, (ts, (_, k, v)) in enumerate(zip(times, drawn, strict=True))
+    ]
+
+
 def follow(relation: Relation, answer: Callable[[int], list[tuple]], end: int) -> None:
     """Compare what a relation returns at each instant."""
     changes: dict[int, Counter] = {}
@@ -189,15 +199,12 @@ def follow(relation: Relation, answer: Callable[[int], list[tuple]], end: int) -
 def test_a_clause_gives_at_each_instant_what_it_gives_over_the_rows_of_then(
     spark, drawn, window, source, asked
 ):
-    rows, now = [], 0
-    for number, (gap, k, v) in enumerate(drawn):
-        now += gap
-        rows.append({"ts": now, "i": number, "k": k, "v": v})
     session = Session(spark)
+    rows = numbered(drawn)
     declare(session, rows)
     query = asked.query.format(source=source.format(window=window))
     there = rows_at(source, window, rows)
-    follow(session.sql(query), lambda instant: asked.answer(there(instant)), now + 8)
+    follow(session.sql(query), lambda instant: asked.answer(there(instant)), rows[-1]["ts"] + 8)
 
 
 class AskedBeside(NamedTuple):
@@ -275,15 +282,13 @@ BESIDE = [
 @given(entries, st.sampled_from(sorted(WINDOWS)), st.sampled_from(sorted(WINDOWS)), st.sampled_from(BESIDE))
 @pytest.mark.usefixtures("interpreted")
 def test_subqueries_have_at_each_instant_the_values_of_then(spark, drawn, window, other, asked):
-    rows, now = [], 0
-    for number, (gap, k, v) in enumerate(drawn):
-        now += gap
-        rows.append({"ts": now, "i": number, "k": k, "v": v})
     session = Session(spark)
+    rows = numbered(drawn)
     declare(session, rows)
     query = asked.query.format(window=window, other=other)
     there, beside = rows_at("s", window, rows), rows_at("s", other, rows)
-    follow(session.sql(query), lambda instant: asked.answer(there(instant), beside(instant)), now + 8)
+    end = rows[-1]["ts"] + 8
+    follow(session.sql(query), lambda instant: asked.answer(there(instant), beside(instant)), end)
 
 
 # -- what is refused, and views --------------------------------------------------------------------

@@ -20,7 +20,7 @@ from windrow.algebra.scopes import VisibleRelations, scopes
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import rows_change_by_run
-from windrow.statements.definitions.calls_over_selects import ColumnsOf, is_in_key
+from windrow.statements.definitions.calls_over_selects import is_in_key
 from windrow.statements.definitions.function_calls import (
     every_call,
     first_of_call,
@@ -46,9 +46,7 @@ RESULT, COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argum
 """Names of the relation that a function's query is, and of its columns."""
 
 
-def query_of_call(
-    gateway: Gateway, tokens: TokenList, at: int, functions: KnownFunctions, columns_of: ColumnsOf
-) -> str:
+def query_of_call(gateway: Gateway, tokens: TokenList, at: int, functions: KnownFunctions) -> str:
     """The query that a call stands for, in brackets.
 
     Raises
@@ -78,7 +76,7 @@ def query_of_call(
     ]
     if any(_reads_columns(gateway, tokens, argument, functions) for argument in given):
         source = _around(gateway, tokens, at, function, given)
-        source = _filtered(tokens, at, functions, source, columns_of)
+        source = _filtered(gateway, tokens, at, functions, source)
         compared = [
             key
             for argument, value in zip(arguments, values, strict=True)
@@ -260,7 +258,7 @@ def _clauses(tokens: TokenList) -> list[BlockText | MatchRelation]:
 
 
 def _filtered(
-    tokens: TokenList, at: int, functions: KnownFunctions, source: SqlText, columns_of: ColumnsOf
+    gateway: Gateway, tokens: TokenList, at: int, functions: KnownFunctions, source: SqlText
 ) -> SqlText:
     """The relations around a call with what WHERE says of them, but for conditions with other calls."""
     scope, calls = _scope(tokens, at), set(every_call(tokens, functions))
@@ -268,9 +266,9 @@ def _filtered(
 
     def is_known(condition: Range) -> bool:
         try:
-            columns_of(SqlText.of("SELECT ", piece_of(tokens, *condition), " FROM ", source))
+            gateway.sql(SqlText.of("SELECT ", piece_of(tokens, *condition), " FROM ", source))
         except WindrowError:
-            return False  # it reads what is not of these relations
+            return False  # it reads what is not of these relations, or that is not known
         return True
 
     where = filters(tokens, scope, lambda start, stop: piece_of(tokens, start, stop), calls, is_known)
