@@ -247,6 +247,20 @@ def matched(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[tu
     return [(len(row.taken), most) for row in match_recognize(rows, counted(others))]
 
 
+def greater(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[tuple]:
+    """Of each window whose key others have: how many of them have a greater value than its first row."""
+    found = []
+    for one in window_by(
+        rows, WindowBy("w", False, BY_K, BY_I, when(as_="f"), when(as_="l", when="l.i > f.i"))
+    ):
+        first = one["f"]
+        same = [other for other in others if other["k"] == first["k"] is not None]
+        more = [other for other in same if None not in (other["v"], first["v"]) and other["v"] > first["v"]]
+        if same:
+            found.append((first["i"], len(more)))
+    return found
+
+
 def least(rows: list[dict[str, Any]]) -> int | None:
     return min((row["v"] for row in rows if row["v"] is not None), default=None)
 
@@ -274,6 +288,12 @@ BESIDE = [
         " (SELECT MAX(v) FROM s {other}) AS m PATTERN (a*)"
         " DEFINE a AS v >= (SELECT COUNT(*) FROM s {other} AS q WHERE q.k = a.k))",
         matched,
+    ),
+    AskedBeside(
+        "SELECT f.i AS a, (SELECT COUNT(*) FROM s {other} AS q WHERE q.k = f.k AND q.v > f.v) AS n"
+        " FROM s {window} WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY i START AS f"
+        " END AS l WHEN l.i > f.i) HAVING EXISTS (SELECT 1 FROM s {other} AS q WHERE q.k = f.k)",
+        greater,
     ),
 ]  # fmt: skip
 

@@ -20,7 +20,6 @@ from windrow.algebra.scopes import VisibleRelations, scopes
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import rows_change_by_run
-from windrow.statements.definitions.calls_over_selects import is_in_key
 from windrow.statements.definitions.function_calls import (
     every_call,
     first_of_call,
@@ -82,7 +81,7 @@ def query_of_call(gateway: Gateway, tokens: TokenList, at: int, functions: Known
             for argument, value in zip(arguments, values, strict=True)
             for key in _compared(tokens, at, argument, value, functions)
         ]
-        query = _for_each_value(function, values, source, compared, is_one=is_in_key(tokens, at))
+        query = _for_each_value(function, values, source, compared, is_one=not is_of_relation(tokens, at))
     else:
         query = SqlText.of("(SELECT ", _listed(function), _from(function, values, SqlText()), ")")
     close = tokens.partner[at + 1] + 1
@@ -177,15 +176,17 @@ def _for_each_value(
 ) -> SqlText:
     """The function's rows for the values that a row around has, of those for all values there.
 
-    The rows are those for which what is `compared` is equal. If `is_one`, they are aggregated to one value,
-    as Spark asks for in GROUP BY.
+    The rows are those for which what is `compared` is equal. If `is_one`, they are aggregated to one value:
+    Spark asks for that in GROUP BY, and cannot run all joins with what may have several.
     """
     listed = [f"{quoted(function.name)}.{_ARGUMENT}{number}" for number in range(len(compared))]
     conditions = [SqlText.of(f"{_ARGUMENT}{number} <=> ", value) for number, value in enumerate(compared)]
     value = f"{_ROW}.*"
     if is_one:
-        message = literal(f"function {function.name} returned more than one row")
-        value = f"IF(COUNT(*) > 1, raise_error({message}), ANY_VALUE({_ROW}.{quoted(function.name)}))"
+        value = f"ANY_VALUE({_ROW}.{quoted(function.name)})"
+        if not function.is_expression:
+            several = literal(f"function {function.name} returned more than one row")
+            value = f"IF(COUNT(*) > 1, raise_error({several}), {value})"
     return SqlText.of(
         f"(SELECT {value} FROM (SELECT {', '.join(listed)}, struct({_listed(function)}) AS {_ROW}",
         _from(function, values, SqlText.of(" FROM ", source), compared),
