@@ -49,6 +49,9 @@ QUERIES = {
     "windows with a subquery of their rows": WINDOWS.format("s [RANGE 4]").replace(
         "e.v > f.v", "EXISTS (SELECT 1 FROM t [RANGE 6] AS q WHERE q.v > f.v AND q.v < e.v + 2)"
     ),
+    "windows, and subqueries that read their variables": WINDOWS.format("s [RANGE 4]").replace(
+        "COUNT(w) AS n", "(SELECT COUNT(*) FROM t [RANGE 6] AS q WHERE q.k = f.k AND q.v >= e.v) AS n"
+    ),
     "matches with subqueries": MATCHES.format("s [RANGE 4]")
     .replace("LAST(ts) AS u", "(SELECT MAX(v) FROM t [RANGE 6]) AS u")
     .replace("b.v >= PREV(b.v)", "b.v >= (SELECT COUNT(*) FROM t [RANGE 6] AS q WHERE q.k = b.k)"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -169,6 +170,15 @@ entries = st.lists(
 )
 
 
+def numbered(drawn: list[tuple[int, int | None, int | None]]) -> list[dict[str, Any]]:
+    """The rows of entries, of which each says how long after the one before it comes."""
+    times = accumulate(gap for gap, _, _ in drawn)
+    return [
+        {"ts": ts, "i": number, "k": k, "v": v}
+        for number, (ts, (_, k, v)) in enumerate(zip(times, drawn, strict=True))
+    ]
+
+
 def follow(relation: Relation, answer: Callable[[int], list[tuple]], end: int) -> None:
     """Compare what a relation returns at each instant."""
     changes: dict[int, Counter] = {}
@@ -189,15 +199,12 @@ def follow(relation: Relation, answer: Callable[[int], list[tuple]], end: int) -
 def test_a_clause_gives_at_each_instant_what_it_gives_over_the_rows_of_then(
     spark, drawn, window, source, asked
 ):
-    rows, now = [], 0
-    for number, (gap, k, v) in enumerate(drawn):
-        now += gap
-        rows.append({"ts": now, "i": number, "k": k, "v": v})
     session = Session(spark)
+    rows = numbered(drawn)
     declare(session, rows)
     query = asked.query.format(source=source.format(window=window))
     there = rows_at(source, window, rows)
-    follow(session.sql(query), lambda instant: asked.answer(there(instant)), now + 8)
+    follow(session.sql(query), lambda instant: asked.answer(there(instant)), rows[-1]["ts"] + 8)
 
 
 class AskedBeside(NamedTuple):
@@ -240,6 +247,20 @@ def matched(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[tu
     return [(len(row.taken), most) for row in match_recognize(rows, counted(others))]
 
 
+def greater(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[tuple]:
+    """Of each window whose key others have: how many of them have a greater value than its first row."""
+    found = []
+    for one in window_by(
+        rows, WindowBy("w", False, BY_K, BY_I, when(as_="f"), when(as_="l", when="l.i > f.i"))
+    ):
+        first = one["f"]
+        same = [other for other in others if other["k"] == first["k"] is not None]
+        more = [other for other in same if None not in (other["v"], first["v"]) and other["v"] > first["v"]]
+        if same:
+            found.append((first["i"], len(more)))
+    return found
+
+
 def least(rows: list[dict[str, Any]]) -> int | None:
     return min((row["v"] for row in rows if row["v"] is not None), default=None)
 
@@ -268,6 +289,12 @@ BESIDE = [
         " DEFINE a AS v >= (SELECT COUNT(*) FROM s {other} AS q WHERE q.k = a.k))",
         matched,
     ),
+    AskedBeside(
+        "SELECT f.i AS a, (SELECT COUNT(*) FROM s {other} AS q WHERE q.k = f.k AND q.v > f.v) AS n"
+        " FROM s {window} WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY i START AS f"
+        " END AS l WHEN l.i > f.i) HAVING EXISTS (SELECT 1 FROM s {other} AS q WHERE q.k = f.k)",
+        greater,
+    ),
 ]  # fmt: skip
 
 
@@ -275,15 +302,13 @@ BESIDE = [
 @given(entries, st.sampled_from(sorted(WINDOWS)), st.sampled_from(sorted(WINDOWS)), st.sampled_from(BESIDE))
 @pytest.mark.usefixtures("interpreted")
 def test_subqueries_have_at_each_instant_the_values_of_then(spark, drawn, window, other, asked):
-    rows, now = [], 0
-    for number, (gap, k, v) in enumerate(drawn):
-        now += gap
-        rows.append({"ts": now, "i": number, "k": k, "v": v})
     session = Session(spark)
+    rows = numbered(drawn)
     declare(session, rows)
     query = asked.query.format(window=window, other=other)
     there, beside = rows_at("s", window, rows), rows_at("s", other, rows)
-    follow(session.sql(query), lambda instant: asked.answer(there(instant), beside(instant)), now + 8)
+    end = rows[-1]["ts"] + 8
+    follow(session.sql(query), lambda instant: asked.answer(there(instant), beside(instant)), end)
 
 
 # -- what is refused, and views --------------------------------------------------------------------

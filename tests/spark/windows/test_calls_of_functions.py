@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import windrow
-from windrow.errors import NotSupportedError
+from windrow.errors import ExecutionError, NotSupportedError
 
 CLAUSE = (
     "WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s WHEN s.v < least"
@@ -132,11 +132,12 @@ def test_arguments_are_not_computed_of_what_where_leaves_out(session):
         assert rows(session.sql(sql)) == [(2,)]
 
 
-def test_what_returns_several_values_for_a_group_is_refused(session):
+def test_several_values_of_a_call_are_an_error(session):
     session.sql(f"CREATE TEMPORARY FUNCTION each(least INT) RETURNS INT RETURN SELECT s.i FROM t {CLAUSE}")
     assert rows(session.sql("SELECT each(v), COUNT(*) FROM b WHERE v < 6 GROUP BY each(v)")) == [(None, 1)]
-    with pytest.raises(Exception, match="more than one row"):
-        session.sql("SELECT each(v), COUNT(*) FROM b GROUP BY each(v)").collect()
+    for sql in ("SELECT each(v), COUNT(*) FROM b GROUP BY each(v)", "SELECT each(v) FROM b"):
+        with pytest.raises(ExecutionError, match="function each returned more than one row"):
+            session.sql(sql).collect()
 
 
 @pytest.mark.parametrize(

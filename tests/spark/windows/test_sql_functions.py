@@ -206,10 +206,6 @@ def test_matches_and_functions_in_functions(session):
             "UNKNOWN_VARIABLE", "rename the parameter v, or write r.v",
         ),
         (
-            f"{CREATE} r(w INT) RETURNS TABLE RETURN {RUNS.replace('least', 'w')}",
-            "VARIABLE_OUT_OF_SCOPE", "rename the parameter w, or write r.w",
-        ),
-        (
             f"{CREATE} r(least INT) RETURNS TABLE RETURN {RUNS.replace('t WHERE', 'r(1) WHERE')}",
             "RECURSIVE_FUNCTION", "another name",
         ),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import windrow
+from tests.spark.windows.stored_database import database, rows
 from windrow.errors import WindrowError
 
 CLAUSE = (
@@ -18,15 +19,9 @@ RUNS = f"SELECT s.k, s.i, SUM(w.v) AS total FROM kept_rows WHERE v <> 20 {CLAUSE
 
 @pytest.fixture(scope="module")
 def stored(spark, tmp_path_factory) -> Iterator[None]:
-    spark.sql(f"CREATE DATABASE kept LOCATION '{tmp_path_factory.mktemp('kept').as_uri()}'")
-    spark.sql("USE kept")
-    spark.sql(
-        "CREATE TABLE kept_rows AS SELECT * FROM VALUES"
-        " ('a', 1, 10), ('a', 2, 20), ('a', 3, 5), ('b', 1, 7), ('b', 2, 18) AS t (k, i, v)"
-    )
-    yield
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE kept CASCADE")
+    values = "('a', 1, 10), ('a', 2, 20), ('a', 3, 5), ('b', 1, 7), ('b', 2, 18)"
+    with database(spark, tmp_path_factory.mktemp("kept"), "kept", "kept_rows", values):
+        yield
 
 
 @pytest.fixture
@@ -37,10 +32,6 @@ def session(spark, stored) -> Iterator[windrow.Session]:
         if "." in function[0]:
             spark.sql(f"DROP FUNCTION {function[0]}")
     spark.sql("USE default")
-
-
-def rows(session: windrow.Session, sql: str) -> list[tuple[object, ...]]:
-    return sorted((tuple(row) for row in session.sql(sql).collect()), key=repr)
 
 
 def test_every_session_of_ours_calls_it(session):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import windrow
+from tests.spark.windows.stored_database import database, rows
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError
 
 CLAUSE = (
@@ -21,15 +22,9 @@ LONGEST = (
 
 @pytest.fixture(scope="module")
 def stored(spark, tmp_path_factory) -> Iterator[None]:
-    spark.sql(f"CREATE DATABASE stored LOCATION '{tmp_path_factory.mktemp('stored').as_uri()}'")
-    spark.sql("USE stored")
-    spark.sql(
-        "CREATE TABLE rows_of_views AS SELECT * FROM VALUES"
-        " ('a', 1, 10D), ('a', 2, 20D), ('a', 3, 5D), ('b', 1, 7D), ('b', 2, 8D) AS t (k, i, v)"
-    )
-    yield
-    spark.sql("USE default")
-    spark.sql("DROP DATABASE stored CASCADE")
+    values = "('a', 1, 10D), ('a', 2, 20D), ('a', 3, 5D), ('b', 1, 7D), ('b', 2, 8D)"
+    with database(spark, tmp_path_factory.mktemp("stored"), "stored", "rows_of_views", values):
+        yield
 
 
 @pytest.fixture
@@ -39,10 +34,6 @@ def session(spark, stored) -> Iterator[windrow.Session]:
     for view in spark.sql("SHOW VIEWS IN stored").collect():
         if not view.isTemporary:
             spark.sql(f"DROP VIEW stored.{view.viewName}")
-
-
-def rows(session: windrow.Session, sql: str) -> list[tuple[object, ...]]:
-    return sorted((tuple(row) for row in session.sql(sql).collect()), key=repr)
 
 
 def test_a_permanent_view_is_read_by_every_session_of_ours(session):

@@ -23,10 +23,10 @@ from windrow.algebra.window_node import WindowFragment
 from windrow.errors import NotSupportedError, Span
 from windrow.syntax.cql_clauses import alias_after, begins_relation, window_at
 from windrow.syntax.expression_nodes import Name
-from windrow.syntax.nodes import Cte, Range
+from windrow.syntax.nodes import Cte, Range, is_within
 from windrow.syntax.query_parts import is_set_operator, visible_ctes
 from windrow.syntax.sqltext import SqlText, quoted
-from windrow.syntax.subqueries import opens_query, subqueries
+from windrow.syntax.subqueries import opens_query, own_relations, subqueries
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["VaryingValues", "refuse_varying", "varying_values"]
@@ -178,7 +178,7 @@ def varying_values(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for a relation in a subquery of a subquery that reads rows.
+        ``UNSUPPORTED_STREAM`` for a relation in a subquery of a subquery that reads this one, or IN it.
     """
     values: list[VaryingValue] = []
     queries: dict[str, SqlText] = {}
@@ -211,25 +211,55 @@ def _places(
         if rows is not None and words.isdisjoint(rows) and tokens.word(start - 1) != "IN":
             yield (start - (tokens.word(start - 1) == "EXISTS"), stop), None
             continue
+        deeper = start
         for one in inside:
+            if one.range[0] < deeper:
+                continue  # a value stands for it
             if one.cte is None or one.cte.item[0] < start:
-                _refuse_deeper(tokens, one, start)
+                within = _subquery_with(tokens, one, start)
+                if within is not None:
+                    deeper = within[1]
+                    _refuse_dependent(tokens, one, within, inside, rows or ())
+                    yield (within[0] - (tokens.word(within[0] - 1) == "EXISTS"), deeper), None
+                    continue
                 has_alias = alias_after(tokens, one.range[1], stop) is not None
                 is_name = tokens[one.range[0]].is_name
                 yield one.range, tokens[one.range[0]].name if is_name and not has_alias else ""
 
 
-def _refuse_deeper(tokens: TokenList, one: _Relation, query: int) -> None:
-    """Refuse a relation in a subquery inside of that which opens at a token, but for one in FROM or WITH."""
-    at = tokens.parent[one.range[0]]
+def _subquery_with(tokens: TokenList, one: _Relation, query: int) -> Range | None:
+    """The outermost subquery with a relation, inside of that which opens at a token; None in FROM or WITH."""
+    at, found = tokens.parent[one.range[0]], None
     while at > query:
         is_operand = is_set_operator(tokens, at - 1) or tokens.word(at - 1) in ("ALL", "DISTINCT")
         is_operand |= tokens.parent[at] == at - 1 and opens_query(tokens, at)
         if opens_query(tokens, at) and not (
             begins_relation(tokens, at) or tokens.word(at - 1) == "AS" or is_operand
         ):
-            raise _refused(tokens, one, "in a subquery of a subquery", "put the inner subquery in FROM")
+            found = at, tokens.partner[at] + 1
         at = tokens.parent[at]
+    return found
+
+
+def _refuse_dependent(
+    tokens: TokenList, one: _Relation, inner: Range, beside: Sequence[_Relation], rows: Collection[str]
+) -> None:
+    """Refuse a relation in an inner subquery that is no value, as it reads the outer one or `rows`."""
+    named = {
+        tokens[other.range[0] if alias is None else alias].name.lower()
+        for other in beside
+        if not is_within(other.range, inner)
+        for alias in [alias_after(tokens, other.range[1], len(tokens))]
+    }
+    qualifiers = {
+        tokens[at].name.lower()
+        for at in range(*inner)
+        if tokens[at].is_name and tokens.is_symbol(at + 1, ".")
+    }
+    own = {name.lower() for name in own_relations(tokens, inner)}
+    if not qualifiers.isdisjoint((named | set(rows)) - own) or tokens.word(inner[0] - 1) == "IN":
+        where = "in a subquery of a subquery that reads this one, or IN it,"
+        raise _refused(tokens, one, where, "put the inner subquery in FROM")
 
 
 def refuse_varying(tokens: TokenList, clause: Span, varying: Collection[str], known: Sequence[Range]) -> None:

@@ -15,7 +15,7 @@ from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, is_query
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import SqlText, quoted
 
 __all__ = [
     "BlockRows",
@@ -31,6 +31,7 @@ __all__ = [
     "reads_only",
     "renamed",
     "source_of",
+    "with_fields",
 ]
 
 
@@ -47,12 +48,15 @@ class BlockRows:
     around
         In a subquery that reads the query around it: that one's relations, of which columns are in the rows.
         In texts these stand by their ids.
+    fields
+        Columns of structs, each with those of its fields that subqueries read, as columns.
     """
 
     node: Node
     parts: tuple[Part, ...]
     own: tuple[Part, ...] = ()
     around: tuple[Part, ...] = ()
+    fields: tuple[Part, ...] = ()
 
     @property
     def relations(self) -> tuple[Part, ...]:
@@ -87,7 +91,7 @@ class BlockRows:
     def names_around(self) -> tuple[Part, ...]:
         """The names by which a subquery knows the columns."""
         own = (replace(part, qualified=True) for part in self.own)
-        return (*self.parts, *own, *self.around)
+        return (*self.parts, *own, *self.fields, *self.around)
 
     def by_ids(self) -> BlockRows:
         """The rows without names: what reads them stands in the text by ids."""
@@ -95,7 +99,9 @@ class BlockRows:
 
     def _inside(self, name: Name) -> str | None:
         found = resolve(name, self.parts)
-        return resolve(name, self.own) if found is None and len(name.parts) > 1 else found
+        if found is None and len(name.parts) > 1:
+            found = resolve(name, self.own) or resolve(name, self.fields)
+        return found
 
 
 def _path(kind: DataType, names: Sequence[str]) -> str | None:
@@ -220,6 +226,30 @@ def extended(
     outputs = (*passed(rows.node.columns), *further)
     whole = SqlText.join(", ", [*own, *listed])
     return replace(rows, node=Project(rows.node, rows.scope(prefix), outputs, whole, label))
+
+
+def with_fields(statement: StatementText, rows: BlockRows, subquery: Range) -> BlockRows:
+    """The rows with columns for the fields of structs that a subquery may read: ``f.k``."""
+    fields: dict[tuple[str, ...], tuple[str, str]] = {}
+    for name in names_in(parse_expression(statement.tokens, *subquery, deeply=True)):
+        if len(name.parts) == 2 and rows.resolved(name) is None:
+            found = rows.field_of(name)
+            if found is not None:
+                fields.setdefault(tuple(part.lower() for part in name.parts), found)
+    if not fields:
+        return rows
+    further, parts = [], []
+    for made, (said, (column, path)) in zip(statement.fresh(len(fields)), fields.items(), strict=True):
+        kind = rows.type_of(column)
+        assert isinstance(kind, StructType)
+        text = SqlText.of(f"{ROWS}.{column}.{quoted(path)}")
+        reads = frozenset([column])
+        one = Expression(text, kind[path].dataType, reads=reads, field=(column, path))
+        further.append((Column(made, path, one.type), one))
+        parts.append(Part(said[0], (path,), (made,), qualified=True))
+    label = ", ".join(".".join(said) for said in fields)
+    made_rows = extended(rows, statement.prefix(subquery[0]), further, label)
+    return replace(made_rows, fields=(*rows.fields, *parts))
 
 
 def column_of(statement: StatementText, rows: BlockRows, stretch: Range) -> tuple[BlockRows, str]:

@@ -29,6 +29,7 @@ from windrow.plan.reader.query_rows import (
     only_column,
     reads_only,
     renamed,
+    with_fields,
 )
 from windrow.plan.reader.read_joins import alike, conditions_of, equality, paired
 from windrow.plan.reader.read_over import over_of
@@ -90,6 +91,8 @@ def decided(
     """
     statement = reading.statement
     tokens, (start, stop) = statement.tokens, part
+    for subquery in subqueries(statement, part):
+        rows = with_fields(statement, rows, subquery)
     is_not = tokens.word(start) == "NOT"
     bracket = start + is_not + 1
     if tokens.word(bracket - 1) == "EXISTS" and tokens.partner[bracket] == stop - 1:
@@ -142,6 +145,7 @@ def _stood(
     beside: dict[str, Node] = {}
     for bracket in subqueries(statement, stretch):
         word = statement.tokens.word(bracket[0] - 1)
+        rows = with_fields(statement, rows, bracket)
         if word == "EXISTS":
             rows, found = _partners(reading, rows, bracket, None)
             rows = _marked(statement, rows, found, (bracket[0] - 1, bracket[1]))

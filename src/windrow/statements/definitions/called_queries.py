@@ -20,7 +20,6 @@ from windrow.algebra.scopes import VisibleRelations, scopes
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import rows_change_by_run
-from windrow.statements.definitions.calls_over_selects import ColumnsOf, is_in_key
 from windrow.statements.definitions.function_calls import (
     every_call,
     first_of_call,
@@ -46,9 +45,7 @@ RESULT, COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argum
 """Names of the relation that a function's query is, and of its columns."""
 
 
-def query_of_call(
-    gateway: Gateway, tokens: TokenList, at: int, functions: KnownFunctions, columns_of: ColumnsOf
-) -> str:
+def query_of_call(gateway: Gateway, tokens: TokenList, at: int, functions: KnownFunctions) -> str:
     """The query that a call stands for, in brackets.
 
     Raises
@@ -78,13 +75,13 @@ def query_of_call(
     ]
     if any(_reads_columns(gateway, tokens, argument, functions) for argument in given):
         source = _around(gateway, tokens, at, function, given)
-        source = _filtered(tokens, at, functions, source, columns_of)
+        source = _filtered(gateway, tokens, at, functions, source)
         compared = [
             key
             for argument, value in zip(arguments, values, strict=True)
             for key in _compared(tokens, at, argument, value, functions)
         ]
-        query = _for_each_value(function, values, source, compared, is_one=is_in_key(tokens, at))
+        query = _for_each_value(function, values, source, compared, is_one=not is_of_relation(tokens, at))
     else:
         query = SqlText.of("(SELECT ", _listed(function), _from(function, values, SqlText()), ")")
     close = tokens.partner[at + 1] + 1
@@ -179,15 +176,17 @@ def _for_each_value(
 ) -> SqlText:
     """The function's rows for the values that a row around has, of those for all values there.
 
-    The rows are those for which what is `compared` is equal. If `is_one`, they are aggregated to one value,
-    as Spark asks for in GROUP BY.
+    The rows are those for which what is `compared` is equal. If `is_one`, they are aggregated to one value:
+    Spark asks for that in GROUP BY, and cannot run all joins with what may have several.
     """
     listed = [f"{quoted(function.name)}.{_ARGUMENT}{number}" for number in range(len(compared))]
     conditions = [SqlText.of(f"{_ARGUMENT}{number} <=> ", value) for number, value in enumerate(compared)]
     value = f"{_ROW}.*"
     if is_one:
-        message = literal(f"function {function.name} returned more than one row")
-        value = f"IF(COUNT(*) > 1, raise_error({message}), ANY_VALUE({_ROW}.{quoted(function.name)}))"
+        value = f"ANY_VALUE({_ROW}.{quoted(function.name)})"
+        if not function.is_expression:
+            several = literal(f"function {function.name} returned more than one row")
+            value = f"IF(COUNT(*) > 1, raise_error({several}), {value})"
     return SqlText.of(
         f"(SELECT {value} FROM (SELECT {', '.join(listed)}, struct({_listed(function)}) AS {_ROW}",
         _from(function, values, SqlText.of(" FROM ", source), compared),
@@ -260,7 +259,7 @@ def _clauses(tokens: TokenList) -> list[BlockText | MatchRelation]:
 
 
 def _filtered(
-    tokens: TokenList, at: int, functions: KnownFunctions, source: SqlText, columns_of: ColumnsOf
+    gateway: Gateway, tokens: TokenList, at: int, functions: KnownFunctions, source: SqlText
 ) -> SqlText:
     """The relations around a call with what WHERE says of them, but for conditions with other calls."""
     scope, calls = _scope(tokens, at), set(every_call(tokens, functions))
@@ -268,9 +267,9 @@ def _filtered(
 
     def is_known(condition: Range) -> bool:
         try:
-            columns_of(SqlText.of("SELECT ", piece_of(tokens, *condition), " FROM ", source))
+            gateway.sql(SqlText.of("SELECT ", piece_of(tokens, *condition), " FROM ", source))
         except WindrowError:
-            return False  # it reads what is not of these relations
+            return False  # it reads what is not of these relations, or that is not known
         return True
 
     where = filters(tokens, scope, lambda start, stop: piece_of(tokens, start, stop), calls, is_known)

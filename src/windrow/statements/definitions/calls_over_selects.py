@@ -33,7 +33,7 @@ from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["ColumnsOf", "calls_over_select", "is_in_key"]
+__all__ = ["ColumnsOf", "calls_over_select"]
 
 ColumnsOf = Callable[[SqlText], list[str]]
 """The names of the columns that a query returns."""
@@ -59,19 +59,6 @@ def calls_over_select(tokens: TokenList, functions: KnownFunctions, columns_of: 
             if found is not None:
                 return found
     return None
-
-
-def is_in_key(tokens: TokenList, call: int) -> bool:
-    """Whether a call stands in what GROUP BY names by its alias."""
-    select = select_around(tokens, call)
-    if select is None or select.part("GROUP") is None:
-        return False
-    keys = {tokens.folded(*key) for key in _keys(select)}
-    for item in tokens.split(*select.items):
-        alias = alias_of(tokens, item)
-        if item[0] <= call < item[1] and alias is not None and (alias,) in keys:
-            return True
-    return False
 
 
 def _keys(select: SelectText) -> list[Range]:

@@ -94,7 +94,7 @@ def with_functions(
 
     def columns_of(query: SqlText) -> list[str]:
         with gateway.instead(query) as read:
-            return run_query(read).df.columns
+            return run_query(read).columns
 
     above = (
         calls_in_pipe(tokens, functions)
@@ -112,7 +112,7 @@ def with_functions(
         edits[tokens[stop - 1].stop, 0] = named
     for at in calls:
         start, stop = tokens[first_of_call(tokens, at)].start, tokens[tokens.partner[at + 1]].stop
-        query = query_of_call(gateway, tokens, at, functions, columns_of)
+        query = query_of_call(gateway, tokens, at, functions)
         edits[start, stop - start] = SqlText.of(Piece(query, tokens.sql, start, stop - start))
     parts: list[SqlText] = []
     done = 0
@@ -209,14 +209,14 @@ def _create(
 
 @contextmanager
 def _naming_parameters(function: SqlFunction) -> Iterator[None]:
-    """Say what to do about a parameter that a column or a variable hides, where that is an error."""
+    """Say what to do about a parameter that a column hides, where that is an error."""
     try:
         yield
     except WindrowError as error:
         names = {one.name.lower() for one in function.parameters}
         fragments = [context.fragment().strip("`").lower() for context in error.getQueryContext()]
         name = next((fragment for fragment in fragments if fragment in names), None)
-        if name is not None and error.condition in ("UNKNOWN_VARIABLE", "VARIABLE_OUT_OF_SCOPE"):
+        if name is not None and error.condition == "UNKNOWN_VARIABLE":
             error.hint = f"rename the parameter {name}, or write {function.name}.{name}"
         raise
 
