@@ -260,6 +260,8 @@ def test_a_plan_gives_its_groups_by_punctuation_alone_and_keeps_nothing(spark, s
     q.insert([{"at": 1, "auction": 1, "item": "pen"}, {"at": 2, "auction": 2, "item": "ink"}])
     q.punctuate(auction=[1, 2])
     assert given() == [], "more bids may come"
+    reasons = {row.why for row in steps.state().rows if row.kind == "operator"}
+    assert reasons == {"rows that are not closed yet"}
     assert kept()["GROUP BY b.auction"] == 2
     p.punctuate(auction=2)
     p.punctuate(auction=1, price={"<": 11})
