@@ -25,7 +25,7 @@ from windrow.punctuations.schemes import EndOfEntity, GrowingKey, Scheme, Unique
 from windrow.relation import Relation, as_plan, no_rows
 from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
-from windrow.spark.arrow import arrow_type
+from windrow.spark.arrow import arrow_type, contains
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import IntoStream
@@ -224,7 +224,8 @@ def _type(gateway: Gateway, tokens: TokenList, column: DeclaredColumn) -> pa.Dat
     kind = piece_of(tokens, *column.kind) if column.kind is not None else SqlText.of("BIGINT")
     found = gateway.sql(SqlText.of("SELECT CAST(NULL AS ", kind, ")")).schema[0].dataType
     made = arrow_type(found)
-    if made is None or (column.is_rowtime and found.simpleString() not in _ROWTIMES):
+    is_collated = contains(found, "collated")
+    if made is None or is_collated or (column.is_rowtime and found.simpleString() not in _ROWTIMES):
         message = (
             f"{found.simpleString().upper()} is no type of a rowtime"
             if column.is_rowtime
@@ -238,6 +239,8 @@ def _type(gateway: Gateway, tokens: TokenList, column: DeclaredColumn) -> pa.Dat
             span=tokens.span(*column.tokens),
             hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit"
             if column.is_rowtime
+            else "declare STRING, and write COLLATE in queries"
+            if is_collated
             else "store them as text",
         )
     return made

@@ -25,6 +25,7 @@ from windrow.kernels.zset import (
     timeline,
 )
 from windrow.kernels.zset.first import first_rows
+from windrow.kernels.zset.group_and_time import by_group_and_time
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.keyed_operator import First, Keyed
 
@@ -46,6 +47,18 @@ def at(tick, group, enter, leave):
     """How often each group is there at an instant."""
     there = (enter <= tick) & (tick < leave)
     return Counter(group[there].tolist())
+
+
+ticks = st.integers(0, 3) | st.integers(-(2**62), 2**62 - 1) | st.just(NEVER)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3) | st.just(2**40), ticks, ticks)), st.booleans())
+def test_rows_are_in_order_of_group_and_time_and_else_in_their_own(rows, has_third):
+    columns = np.array(rows, np.int64).reshape(-1, 3).T
+    read = 3 if has_third else 2
+    order = by_group_and_time(*columns[:read])
+    assert order.tolist() == sorted(range(len(rows)), key=lambda at: rows[at][:read])
 
 
 @settings(deadline=None)

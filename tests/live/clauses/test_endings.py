@@ -149,10 +149,10 @@ def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_
         p.punctuate(k="k10")
         last = max((tmp_path / "c" / "windrow").glob("*/step.json"))
         live.close()
-        last.write_text(last.read_text().replace('"version": 7', '"version": 2'))
+        last.write_text(last.read_text().replace('"version": 8', '"version": 6'))
         with pytest.raises(InputError, match="CHECKPOINT_VERSION"):
             ClauseSteps(live.plan, live.sink, live.folder, "delta", "keep")
-        last.write_text(last.read_text().replace('"version": 2', '"version": 3'))
+        last.write_text(last.read_text().replace('"version": 6', '"version": 7'))
         assert live.given() == [(0, "k10", None, 1)]
         p.finish()
         assert len(live.given()) == live.steps.progress["rows_given"] - 8 == 2 * count - 6

@@ -90,6 +90,44 @@ def test_months_variants_and_nothing_are_there_in_memory(spark, tmp_path, monkey
     assert counted(given) == counted([recorded(spark, logs, None, query)])
 
 
+TEXTS = "(SELECT ts, k, v, substring('aAbBA', v + 1, 1) COLLATE UTF8_LCASE AS c FROM s)"
+OF_TEXTS = {
+    "rows": f"SELECT v, c FROM {TEXTS} {HOW[0]}",
+    "groups": f"SELECT c, COUNT(*) AS n FROM {TEXTS} GROUP BY c {HOW[0]}",
+    "groups by other texts than before": f"SELECT c, COUNT(*) AS n FROM {TEXTS} AS a WHERE NOT EXISTS"
+    f" (SELECT 1 FROM t WHERE t.k = a.k) GROUP BY c {HOW[0]}",
+    "the last text": f"SELECT k, LAST(c) AS c FROM {TEXTS} GROUP BY k {HOW[0]}",
+    "rows that wait": f"SELECT c FROM {TEXTS} {HOW[1]}",
+    "groups that wait": f"SELECT k, LAST(c) AS c FROM {TEXTS} GROUP BY k {HOW[1]}",
+    "sessions": f"SELECT c, wend, COUNT(*) AS n FROM SESSION(TABLE {TEXTS} PARTITION BY c, DESCRIPTOR(ts), 2)"
+    f" GROUP BY c, wend {HOW[0]}",
+}
+"""Queries whose changes differ, if at all, by texts with a collation."""
+
+
+@pytest.mark.sampled(every=3)
+@pytest.mark.parametrize("name", OF_TEXTS)
+@pytest.mark.usefixtures("interpreted")
+def test_texts_are_compared_as_their_collation_says(spark, tmp_path, name):
+    s = [
+        [("a", 0, 1, 0, None), ("a", 1, 2, 1, None), ("a", 1, 1, 2, None)],
+        [("a", 3, 1, 3, None), ("a", 2, 2, 0, None), ("a", 6, 0, 4, None)],
+        [("a", 5, 2, 1, None), ("a", 7, None, None, None), ("a", 7, 1, 2, None)],
+        [],
+    ]
+    logs = {"s": s}
+    if " t " in OF_TEXTS[name]:
+        logs["t"] = [[], [("a", 0, 1, 0, None)], [("a", 0, 2, 0, None)], []]
+
+    def lower(tables):
+        rows = [tuple(row.values()) for table in tables for row in table.to_pylist()]
+        return Counter(tuple(one.lower() if isinstance(one, str) else one for one in row) for row in rows)
+
+    given, _ = live(spark, tmp_path, logs, None, {1}, OF_TEXTS[name])
+    for execution in ("batch", "reference"):
+        assert lower(given) == lower([recorded(spark, logs, None, OF_TEXTS[name], execution)])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("entries", [IN_TIME, SOME_LATE])
 @pytest.mark.parametrize("name", CONTINUOUS)

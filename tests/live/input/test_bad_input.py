@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import re
 import shutil
 import subprocess
@@ -272,18 +271,6 @@ def test_a_checkpoint_goes_on_with_its_envelope_and_its_target(spark, tmp_path):
     out.rename(other)  # with the rows that are in it, it is the same folder
     with Run(spark, tmp_path, Files(other), envelope="op") as run:
         run.take(1)
-
-
-def test_a_checkpoint_that_does_not_name_its_target_is_gone_on_with(spark, tmp_path):
-    with Run(spark, tmp_path, Memory()) as run:
-        run.take(0, [(5, "a", 1), (3, "a", 1)])
-    meta = tmp_path / "checkpoint" / "windrow" / "0" / "step.json"
-    told = json.loads(meta.read_text())
-    del told["query"]["envelope"], told["query"]["target"], told["sides"]
-    meta.write_text(json.dumps({**told, "version": 4}))
-    with Run(spark, tmp_path, Files(tmp_path / "out"), envelope="op") as run:
-        run.take(1, [(4, "b", 1)])
-        assert sorted(row.rowtime for row in run.steps.aside("late").collect()) == ["3", "4"]
 
 
 @contextlib.contextmanager

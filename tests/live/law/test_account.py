@@ -23,7 +23,6 @@ from windrow.errors import ExecutionError
 from windrow.kernels.reference.emit import late_for, watermarks_before
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.spark.live import Memory
-from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.reports.account import Account
 from windrow.streams import NamedStream, Ordering
@@ -246,44 +245,6 @@ def test_late_rows_of_a_recorded_log_are_those_of_its_groups_once(spark):
         found = sorted(json.loads(row["row"])["ts"] for row in late)
         assert found == sorted(wanted), query
         assert all(row["stream"] == "s" and row["rowtime"] < row["bound"] for row in late)
-
-
-# -- checkpoints of earlier versions ---------------------------------------------------------------------
-
-
-@pytest.mark.sampled
-@pytest.mark.parametrize("version", [3, 4])
-@pytest.mark.parametrize("in_memory", [True, False])
-@pytest.mark.usefixtures("interpreted")
-def test_checkpoints_without_the_watermark_before_each_row_are_refused_by_name(
-    spark, tmp_path, monkeypatch, in_memory, version
-):
-    if not in_memory:
-        monkeypatch.setattr(EmittedFlow, "_by_tasks", lambda _: "the test")
-    query = f"SELECT wend, COUNT(*) AS n FROM {WINDOWS['HOP'][0]} GROUP BY wend EMIT STREAM AS diff"
-    plan, sink = declared(spark, tmp_path).sql(query)._live, Memory()
-
-    def take(number, entries):
-        steps = micro_batches_of(plan, sink, tmp_path / "checkpoint", "diff", "keep")
-        try:
-            made = spark.createDataFrame(table(entries))
-            frames = {name: made.select(*stream.live.columns) for _, name, stream in steps.streams()}
-            steps.take(steps.input(frames), number)
-        finally:
-            steps.close()
-
-    take(0, [("a", 1, 1, 0, None), ("a", 7, 1, 1, None)])
-    take(1, [("a", 5, 1, 2, None)])  # of this version it goes on
-    meta = tmp_path / "checkpoint" / "windrow" / "1" / "step.json"
-    told = json.loads(meta.read_text())
-    for since in ("state", "envelope", "target", "parameters"):
-        told["query"].pop(since, None)
-    meta.write_text(json.dumps({**told, "version": version}))
-    with pytest.raises(WindrowError, match="CHECKPOINT_VERSION") as caught:
-        take(2, [("a", 11, 1, 3, None)])
-    assert "an earlier version of Windrow wrote the checkpoint" in caught.value.message
-    assert caught.value.hint
-    assert sorted(sink.batches) == [0, 1]
 
 
 # -- any query ---------------------------------------------------------------------------------------------

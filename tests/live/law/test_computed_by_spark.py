@@ -24,6 +24,8 @@ QUERIES = {
     " (SELECT DISTINCT k, make_ym_interval(0, v) AS i FROM s [RANGE 3])",
     "the longest of months": "SELECT k, CAST(i AS STRING) AS i FROM"
     " (SELECT k, MAX(make_ym_interval(0, v)) AS i FROM s [RANGE 3] GROUP BY k)",
+    "the average of months": "SELECT k, CAST(AVG(make_ym_interval(0, v)) AS STRING) AS i FROM s [RANGE 3]"
+    " GROUP BY k",
     "a join by months": "SELECT a.k, CAST(a.i AS STRING) AS i FROM (SELECT k, make_ym_interval(0, v) AS i"
     " FROM s [RANGE 3]) AS a LEFT JOIN (SELECT make_ym_interval(0, v) AS i FROM s [NOW]) AS b ON a.i = b.i",
     "variants": """SELECT k, to_json(parse_json(concat('{"a":', v, '}'))) AS j FROM s [RANGE 3]""",
@@ -47,6 +49,37 @@ def test_cuts_and_kills_change_nothing(spark, tmp_path, name):
     changed, meant = _total(found), _total([relation.changelog("diff").to_arrow()])
     assert +changed
     assert (+changed, -changed) == (+meant, -meant)
+
+
+STREAMS = {
+    "what enters": f"SELECT ISTREAM(c) FROM {ROWS.replace('RANGE 3', 'ROWS 1')}",
+    "what leaves": f"DSTREAM(SELECT c FROM {ROWS.replace('RANGE 3', 'ROWS 1')})",
+    "what differs by it": f"ISTREAM(SELECT c, k FROM {ROWS.replace('RANGE 3', 'ROWS 1')})"
+    " DIFFERENCE USING (c)",
+    "the last rows of a stream of it": f"SELECT ISTREAM(v) FROM ISTREAM(SELECT c, v FROM"
+    f" {ROWS.replace('RANGE 3', 'NOW')}) [ROWS 1]",
+}
+"""Streams of rows that differ, if at all, by texts with a collation."""
+
+
+@pytest.mark.sampled(every=2)
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.usefixtures("interpreted")
+def test_streams_of_texts_are_compared_as_their_collation_says(spark, tmp_path, name):
+    values = [0, 1, 2, 3, 4, 2, 0, 4, 3, 1]  # a A b B A b a A B A
+    logs = {"s": ended([("a", at // 2 * 2, 1, value, None) for at, value in enumerate(values)])}
+    found = live(spark, tmp_path, logs, None, [0.3, 0.6], {1}, STREAMS[name])
+    wanted = _rows([recorded(spark, logs, None).sql(STREAMS[name]).to_arrow()])
+    assert len(wanted) > 1
+    assert _rows(found) == wanted
+
+
+def _rows(tables):
+    return Counter(
+        tuple(one.lower() if isinstance(one, str) else one for one in row.values())
+        for table in tables
+        for row in table.to_pylist()
+    )
 
 
 def _total(tables):

@@ -204,6 +204,11 @@ def test_rows_of_one_insert_come_in_the_order_of_their_rowtimes(spark, orders):
         ("UNSUPPORTED_CLAUSE", "CREATE STREAM o (ROWTIME n BIGINT) FROM recorded GROWING (n)", "GROWING (n)"),
         ("UNSUPPORTED_CLAUSE", "CREATE STREAM o (ROWTIME ts BIGINT, BOUND b BIGINT)", "BOUND b BIGINT"),
         ("INVALID_ROWTIME", "CREATE STREAM o (ROWTIME ts STRING)", "ROWTIME ts STRING"),
+        (
+            "UNSUPPORTED_TYPE",
+            "CREATE STREAM o (ROWTIME ts BIGINT, c STRING COLLATE UTF8_LCASE)",
+            "c STRING COLLATE UTF8_LCASE",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_at_its_place(spark, orders, condition, text, fragment):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,8 +19,6 @@ import pytest
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.micro_batches.host import MicroBatches
-from windrow.syntax.canonical_text import canonical_place
-from windrow.syntax.tokens import tokenize
 
 COLUMNS = "ts bigint, k string, v bigint"
 COUNTS = "SELECT k, COUNT(*) AS n FROM s [RANGE 3] GROUP BY k"
@@ -396,60 +394,30 @@ def test_a_query_that_is_spelled_otherwise_goes_on_with_its_checkpoint(
     assert caught.value.condition == "CHECKPOINT_OF_ANOTHER_QUERY"
 
 
-AS_NUMBERED = (
-    "SELECT a.k, a.v AS w, b.v AS x FROM s [RANGE 3] AS a, s [ROWS 2] AS b WHERE a.k = b.k",
-    "SELECT m.k AS l, n AS c FROM s MATCH_RECOGNIZE (PARTITION BY k ORDER BY ts MEASURES COUNT(*) AS n "
-    "PATTERN (a b) DEFINE a AS v > 0) AS m",
-)
-
-
 @pytest.mark.usefixtures("interpreted")
-@pytest.mark.parametrize("text", AS_NUMBERED)
-def test_a_checkpoint_whose_windows_have_the_numbers_of_tokens_is_gone_on_with_or_refused(
-    spark, incoming, tmp_path, text
+def test_a_checkpoint_of_the_version_before_is_gone_on_with_unless_it_has_rows_elsewhere(
+    spark, incoming, tmp_path
 ):
-    """So versions up to 6 wrote them."""
-    given = {}
+    sink = Memory()
 
-    def run(name, number):
-        sink = Memory()
-        query = declared(spark, incoming).sql(text).start(sink, checkpoint=tmp_path / name)
+    def run():
+        query = declared(spark, incoming).sql(COUNTS).start(sink, checkpoint=tmp_path / "c")
         query.process_all_available()
         query.stop()
-        given[name, number] = [row for one in sink.batches.values() for row in one.to_pylist()]
 
-    put(incoming, 0, [(0, "a", 1), (1, "b", 1), (2, "a", 2), (3, "b", 2), (3, "a", 3)])
-    run("as it is", 0), run("of version 6", 0)
-    folder = tmp_path / "of version 6" / "windrow"
-    (last,) = folder.glob("0/step.json")
-    as_of_version_6(folder, last, text)
-    put(incoming, 1, [(4, "a", 4), (6, "b", 5), (12, "b", 1)])
-    told = last.read_text()
-    last.write_text(re.sub(r"window(__[a-z0-9_]+)", r"window.view\1", told))
-    with pytest.raises(WindrowError, match="CHECKPOINT_VERSION") as caught:
-        run("of version 6", 1)
-    assert "with other names" in caught.value.message
-    assert caught.value.hint
-    last.write_text(told)
-    run("as it is", 1), run("of version 6", 1)
-    assert given["of version 6", 1] == given["as it is", 1] != []
-
-
-def as_of_version_6(folder, last, text):
-    """Give the windows of a checkpoint the names that they had in version 6."""
-    tokens = tokenize(text)
-    words = [at for at, token in enumerate(tokens.tokens) if token.word != "AS" and token.text != "."]
-    numbers = {canonical_place(tokens, at): at for at in words if not tokens.is_symbol(at + 1, ".")}
-
-    def earlier(name):
-        places = r"(__input|__(?:windows|matches)\d+_)(\d+)"
-        return re.sub(places, lambda found: f"{found[1]}{numbers[int(found[2])]}", name)
-
-    told = last.read_text()
-    assert earlier(told) != told
-    last.write_text(earlier(told).replace('"version": 7', '"version": 6'))
-    for path in [*(folder / "chunks").iterdir(), *last.parent.glob("window*")]:
-        path.rename(path.with_name(earlier(path.name)))
+    put(incoming, 0, [(0, "a", 1), (1, "b", 1), (2, "a", 2)])
+    run()
+    manifest = tmp_path / "c" / "windrow" / "0" / "step.json"
+    known = json.loads(manifest.read_text())
+    put(incoming, 1, [(6, "b", 5), (12, "b", 1)])
+    for version, rows in ((6, {}), (7, {"below-s": "{}"})):
+        manifest.write_text(json.dumps({**known, "version": version, "rows": rows}))
+        with pytest.raises(WindrowError, match="CHECKPOINT_VERSION") as caught:
+            run()
+        assert caught.value.hint
+    manifest.write_text(json.dumps({**known, "version": 7, "rows": {}}))
+    run()
+    assert sorted(sink.batches) == [0, 1]
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -100,14 +100,3 @@ def test_what_is_gone_or_cut_short_is_named(tmp_path):
     first.unlink()
     with pytest.raises(WindrowError, match="MISSING_FILE"):
         side.check(listing)
-
-
-def test_files_of_a_checkpoint_that_does_not_list_them_are_taken_over(tmp_path):
-    side = SideOutput(tmp_path)
-    for number in range(30):
-        put(side, number)
-    listing = side.adopted(28)
-    assert read(side, listing) == sorted([*range(29), *range(29)])
-    listing = committed(side, listing, 29)
-    assert len(listing.files) == 1
-    assert read(side, listing) == sorted([*range(30), *range(30)])

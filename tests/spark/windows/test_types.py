@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -273,6 +274,17 @@ def test_year_month_intervals_are_kept_to_the_month(session):
     ]
 
 
+def test_averages_of_months_are_whole_months_as_in_spark(session):
+    rows = "(SELECT i, make_ym_interval(0, i) AS m FROM VALUES (1), (2), (4), (9) AS t (i))"
+    functions = ("AVG({})", "MEDIAN({})", "percentile({}, 0.3)")
+    own = ", ".join(f"CAST({one.format('w.m')} AS STRING)" for one in functions)
+    theirs = ", ".join(f"CAST({one.format('m')} AS STRING)" for one in functions)
+    windows = "WINDOW BY w AS (TYPE SLIDING ORDER BY i START UNBOUNDED END AS e WHEN e.i = 2)"
+    (found,) = session.sql(f"SELECT {own} FROM {rows} {windows}").collect()
+    (wanted,) = session.spark.sql(f"SELECT {theirs} FROM {rows} WHERE i <= 2").collect()
+    assert tuple(found) == tuple(wanted)
+
+
 # -- keys -------------------------------------------------------------------------------------------
 
 
@@ -286,6 +298,26 @@ def test_strings_that_a_collation_calls_equal_are_one_partition(session, collati
         " WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY i START UNBOUNDED END UNBOUNDED)"
     )
     assert sorted(row.n for row in session.sql(sql).collect()) == counts
+
+
+@pytest.mark.parametrize("execution", ["batch", "reference"])
+@pytest.mark.parametrize("source", ["texts", "texts [RANGE 3]"])
+@pytest.mark.parametrize("keys", ["PARTITION BY {} ORDER BY ts", "ORDER BY {} DESC, ts"])
+def test_keys_that_a_collation_compares_are_those_of_texts_in_lower_case(spark, keys, source, execution):
+    session = windrow.Session(spark, execution=execution)
+    rows = [(1, "a", 1), (2, "A", 2), (3, "b", 0), (4, "a", 7), (5, "B", 4), (6, "A", 1)]
+    session.stream("texts", spark.createDataFrame(rows, "ts bigint, x string, v int"), rowtime="ts", unit="s")
+    query = (
+        "SELECT f.ts, e.ts AS u, COUNT(w) AS n FROM {} WINDOW BY w AS"
+        " (TYPE SLIDING {} START AS f END AS e WHEN e.v > f.v)"
+    )
+
+    def found(key):
+        relation = session.sql(query.format(source, keys.format(key)))
+        changes = relation.changelog("diff") if "[" in source else relation
+        return Counter(map(tuple, changes.collect()))
+
+    assert found("x COLLATE UTF8_LCASE") == found("lower(x)")
 
 
 @pytest.mark.parametrize("operator", ["=", "<", ">="])

@@ -37,10 +37,13 @@ def changes(rows: pa.Table, times: Times) -> pa.Table:
     return pa.concat_tables(parts)
 
 
-def netted(changes: pa.Table) -> pa.Table:
-    """The changes of which equal ones at one instant are one, and none is 0."""
+def netted(changes: pa.Table, compared: pa.Table | None = None) -> pa.Table:
+    """The changes of which equal ones at one instant are one, and none is 0.
+
+    `compared` has the values by which they are compared, if those are not their own.
+    """
     keys = [name for name in changes.column_names if name != DIFF]
-    group = numbered(changes, keys)
+    group = numbered(changes if compared is None else compared, keys)
     count = np.bincount(group, changes.column(DIFF).to_numpy(), int(group.max(initial=-1)) + 1).astype(
         np.int64
     )
@@ -51,20 +54,23 @@ def netted(changes: pa.Table) -> pa.Table:
     return net.append_column(DIFF, pa.array(count[nonzero]))
 
 
-def exceeding(changes: pa.Table, using: Sequence[str], sign: int) -> pa.Table:
+def exceeding(
+    changes: pa.Table, using: Sequence[str], sign: int, compared: pa.Table | None = None
+) -> pa.Table:
     """Of net changes those that enter (`sign` 1) or leave (−1), as many as exceed their opposites.
 
     Opposites are those at the same instant with equal values in the columns `using`; of several rows those
-    that come first in the order of their values are left.
+    that come first in the order of their values are left. `compared` is as :func:`netted` has it.
 
     >>> rows = pa.table({"k": ["a", "a", "b"], "v": [1, 2, 3], AT: [1, 1, 1], DIFF: [2, -1, 1]})
     >>> exceeding(rows, ["k"], 1).to_pydict()
     {'k': ['a', 'b'], 'v': [1, 3], '__at': [1, 1], '__diff': [1, 1]}
     """
     count = changes.column(DIFF).to_numpy() * sign
-    group = numbered(changes, [AT, *using])
+    compared = changes if compared is None else compared
+    group = numbered(compared, [AT, *using])
     more = np.bincount(group, count, int(group.max(initial=-1)) + 1).astype(np.int64)
-    values = numbered_in_order(changes, [name for name in changes.column_names if name not in (AT, DIFF)])
+    values = numbered_in_order(compared, [name for name in changes.column_names if name not in (AT, DIFF)])
     order = np.lexsort((values, group))
     copies, of = np.maximum(count[order], 0), group[order]
     before = np.cumsum(copies) - copies

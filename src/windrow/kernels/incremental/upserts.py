@@ -43,14 +43,21 @@ class Became:
     twice: int | None
 
 
-def upserts(changes: pa.Table, key: Sequence[str]) -> Became:
-    """What became of the keys of changes, which have `DIFF` and `AT`, in ticks, beside their columns."""
+def upserts(changes: pa.Table, key: Sequence[str], compared: pa.Table | None = None) -> Became:
+    """What became of the keys of changes, which have `DIFF` and `AT`, in ticks, beside their columns.
+
+    `compared` is as :func:`windrow.kernels.incremental.netted` has it.
+    """
     columns = [name for name in changes.column_names if name not in (AT, DIFF)]
-    of_change = numbered(changes, key)
+    compared = changes if compared is None else compared
+    of_change = numbered(compared, key)
     count = int(of_change.max(initial=-1)) + 1
     last = np.full(count, np.iinfo(np.int64).min)
     np.maximum.at(last, of_change, changes.column(AT).to_numpy())
-    net = netted(changes.select([*columns, DIFF]).append_column(_KEY, pa.array(of_change)))
+    own, other = (
+        rows.select([*columns, DIFF]).append_column(_KEY, pa.array(of_change)) for rows in (changes, compared)
+    )
+    net = netted(own, other)
     diff, group = net.column(DIFF).to_numpy(), net.column(_KEY).to_numpy()
     come = np.bincount(group, np.maximum(diff, 0), count)[group]
     gone = np.bincount(group, np.maximum(-diff, 0), count)[group]

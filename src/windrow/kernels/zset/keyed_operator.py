@@ -69,6 +69,9 @@ class Keyed:
         For ``first``: which rows.
     windows
         For ``windows``: which.
+    compared
+        For ``delay``: columns, each with the one that has the values by which it is compared, which is not in
+        the output.
     """
 
     name: str
@@ -78,6 +81,7 @@ class Keyed:
     aggregates: tuple[tuple[str, AggregateSpec], ...] = ()
     first: First | None = None
     windows: WindowingFunction | None = None
+    compared: tuple[tuple[str, str], ...] = ()
 
     def pack(self, batches: Batches, task: int, *, right: bool = False) -> Iterator[pa.RecordBatch]:
         """Pack the rows of one side as chunks for shards."""
@@ -156,8 +160,10 @@ class Keyed:
         yield from _put(rows.select(self.first.columns), place[found], *times)
 
     def _delayed(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        others = rows.drop_columns([ENTER, LEAVE, COMPLETE])
-        group, same = (numbered_in_order(rows, keys) for keys in (self.keys, tuple(others.column_names)))
+        compared = dict(self.compared)
+        others = rows.drop_columns([ENTER, LEAVE, COMPLETE, *compared.values()])
+        names = tuple(compared.get(name, name) for name in others.column_names)
+        group, same = (numbered_in_order(rows, keys) for keys in (self.keys, names))
         times = _ints(rows, ENTER), _ints(rows, LEAVE)
         emitted = delayed(group, same, *times, _ints(rows, COMPLETE), self.origin)
         yield from _put(others, *emitted)

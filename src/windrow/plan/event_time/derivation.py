@@ -127,6 +127,7 @@ class EventTimes:
             closed,
             tuple(dict.fromkeys(deriving.judgings)),
             until([(names[key], facts.events.get(key)) for key in keys], facts),
+            _has_one_row(node, frozenset(keys)) and not deriving.has_ttl,
         )
 
     def _with_hidden(
@@ -214,6 +215,13 @@ def _lineage(node: plan.Node, facts: Facts) -> dict[str, Lineage]:
     else:
         ids = [*_named_once(node), *(() if facts.whole else facts.finalizing)]
     return {one: facts.lineage[one] for one in dict.fromkeys(ids) if facts.lineage.get(one)}
+
+
+def _has_one_row(node: plan.Node, keys: frozenset[str]) -> bool:
+    """Whether each combination of these columns has one row at most: they are those of one GROUP BY."""
+    while isinstance(node, plan.Project | plan.Filter):
+        node = node.input
+    return isinstance(node, plan.Aggregate) and {column.id for column, _ in node.keys} <= keys
 
 
 def _named_once(node: plan.Node) -> list[str]:

@@ -266,6 +266,8 @@ class Timed:
         The conditions by which rows are late for groups; any of those of its stream makes a row late.
     until
         The conditions by which the watermark makes keys of rows final.
+    has_one_row
+        Whether each key has one row at most, at any instant.
     """
 
     plan: Node
@@ -285,6 +287,7 @@ class Timed:
     closed: tuple[Closed, ...] = ()
     judgings: tuple[Judging, ...] = ()
     until: tuple[Completeness, ...] = ()
+    has_one_row: bool = False
 
 
 @dataclass(frozen=True)

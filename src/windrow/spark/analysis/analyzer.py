@@ -15,13 +15,12 @@ from pyspark.sql.types import DataType, StructType
 from windrow.algebra.names import IDENTITY, ROW
 from windrow.algebra.window_node import AggregateCall, Window, WindowBoundary, WindowFragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
-from windrow.kernels.aggregates import supports
 from windrow.rules.known_types import has_plain_names
 from windrow.rules.types import INTEGERS
 from windrow.spark.analysis.keyed_rows import refuse_unorderable
-from windrow.spark.analysis.known_aggregates import known_aggregate
+from windrow.spark.analysis.known_aggregates import kernel_type, known_aggregate
 from windrow.spark.analysis.row_fields import as_variable, row_type, with_distinct_names
-from windrow.spark.arrow import arrow_type, contains
+from windrow.spark.arrow import contains
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.jvm.plans import changes_by_run
@@ -110,12 +109,9 @@ class SparkAnalyzer:
     def kernel_supports(self, function: str, argument: WindowFragment) -> bool:
         """See the protocol."""
         kind = self._argument(argument)
-        if contains(kind, "collated"):
-            return False
         if function == "collect_list" and (contains(kind, "months") or contains(kind, "void")):
             return False  # Arrow cannot exchange a list of such values
-        found = arrow_type(kind)
-        return found is not None and supports(function, found)
+        return kernel_type(function, kind) is not None
 
     def argument_type(self, argument: WindowFragment) -> str:
         """The type of an aggregate's argument: ``integer`` for any whole number, else Spark's name."""

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 from pyspark.sql.types import DataType, DecimalType, DoubleType, FractionalType, IntegralType, LongType
 
-from windrow.spark.arrow import contains, is_orderable
+from windrow.kernels.aggregates import supports
+from windrow.spark.arrow import arrow_type, contains, is_orderable
 
-__all__ = ["known_aggregate"]
+__all__ = ["kernel_type", "known_aggregate"]
+
+_BETWEEN_MONTHS = {"avg", "median", "percentile"}
+"""Aggregates whose values Spark rounds to whole months."""
+
+
+def kernel_type(function: str, argument: DataType) -> pa.DataType | None:
+    """The Arrow type of an argument of this type if the kernel evaluates the aggregate of it as Spark does.
+
+    >>> from pyspark.sql.types import YearMonthIntervalType
+    >>> kernel_type("max", YearMonthIntervalType())
+    DataType(int32)
+    >>> kernel_type("avg", YearMonthIntervalType())
+    """
+    if contains(argument, "collated") or (contains(argument, "months") and function in _BETWEEN_MONTHS):
+        return None
+    found = arrow_type(argument)
+    return found if found is not None and supports(function, found) else None
 
 
 def known_aggregate(function: str | None, argument: DataType) -> DataType | None:

@@ -37,6 +37,7 @@ from windrow.kernels.reference.scalar_expressions import compile_expression
 from windrow.kernels.reference.window_by import OrderKey
 from windrow.rules.match_draft import ARGUMENT, MATCH_NUMBER, AggregateLeaf, calls_of_spark
 from windrow.rules.types import INTEGERS
+from windrow.spark.analysis.collations import with_ranks
 from windrow.spark.arrow import contains
 from windrow.spark.clauses.answers import KnownAnswers
 from windrow.spark.clauses.matching import BoundMatch, result_types, selected
@@ -72,7 +73,7 @@ class MatchReference:
                 span=self.match.span,
             )
         with self.gateway.translated():
-            collected = self.analyzer.rows.collect()
+            collected = with_ranks(self.analyzer.rows).collect()
         # the keys that Spark computed ride along under names that no field can have
         rows = [
             {**plain(item[ROW]), **{f"\0{name}": item[name] for name in item.__fields__ if name != ROW}}

@@ -28,6 +28,7 @@ from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.scalar_expressions import compile_expression
 from windrow.kernels.reference.window_by import OrderKey, ReferenceBoundary, WindowBy, window_by
 from windrow.rules.kernel_plan import ROWS
+from windrow.spark.analysis.collations import with_ranks
 from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import Bound, BoundWindow
 from windrow.spark.clauses.match_reference import MatchReference, with_parameters
@@ -70,7 +71,7 @@ class _Reference:
                 span=self.window.span,
             )
         with self.gateway.translated():
-            collected = self.analyzer.rows.collect()
+            collected = with_ranks(self.analyzer.rows).collect()
         # the keys that Spark computed ride along under names that no field can have
         rows = [
             {

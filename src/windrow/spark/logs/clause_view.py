@@ -6,12 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from pyspark.sql.types import StructType
-
 from windrow.spark.logs.micro_batch import Coming, MicroBatch
 from windrow.spark.logs.session_streams import Stream
 
-__all__ = ["ClauseSource", "ClauseView", "Ends", "Feed", "RetainedSchema", "Unbounded"]
+__all__ = ["ClauseSource", "ClauseView", "Ends", "Feed", "Unbounded"]
 
 
 @dataclass(frozen=True)
@@ -59,14 +57,6 @@ class ClauseSource:
 
 Ends: TypeAlias = tuple[ClauseSource, ...]
 """The streams of a clause; punctuations of all of them must close a key before its partition is closed."""
-
-
-@dataclass(frozen=True)
-class RetainedSchema:
-    """Rows that a clause retains: their columns, and those by which they are found."""
-
-    schema: StructType
-    key: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -124,7 +114,7 @@ class ClauseView(Protocol):
     def reasons(self) -> Mapping[str, str]:
         """Which rows these are, and until when they are retained, by the same names."""
 
-    def retained(self) -> Mapping[str, RetainedSchema]:
+    def retained(self) -> Mapping[str, tuple[str, ...]]:
         """The same as rows: of those that may be in the driver's memory."""
 
     def coming(self, batch: MicroBatch) -> Coming:

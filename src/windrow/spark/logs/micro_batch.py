@@ -7,64 +7,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Ended
 from windrow.kernels.advance.retained_rows import KeptRows
-from windrow.spark.collected import frame_of_collected
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER
 
-__all__ = ["Coming", "InstantSpan", "MicroBatch", "PartOutput", "RetainedRows", "upwards"]
-
-
-@dataclass(frozen=True, eq=False)
-class RetainedRows:
-    """Retained rows.
-
-    Attributes
-    ----------
-    schema
-        Their columns.
-    find
-        Makes a DataFrame of them.
-    retained
-        The rows, where they are in the driver's memory.
-    """
-
-    schema: StructType
-    find: Callable[[], DataFrame]
-    retained: KeptRows | None = None
-
-    @staticmethod
-    def of(frame: DataFrame) -> RetainedRows:
-        """The rows of a DataFrame."""
-        return RetainedRows(frame.schema, lambda: frame)
-
-    @staticmethod
-    def in_memory(spark: SparkSession, retained: KeptRows, schema: StructType) -> RetainedRows:
-        """Rows that are in the driver's memory."""
-
-        def find() -> DataFrame:
-            rows = retained.rows(retained.all())
-            if rows is None:
-                return spark.createDataFrame([], schema)
-            return frame_of_collected(spark, rows.select(schema.names), schema)
-
-        return RetainedRows(schema, find, retained)
-
-    @property
-    def frame(self) -> DataFrame:
-        """The rows."""
-        return self.find()
-
-    def into_memory(self, key: tuple[str, ...], number: int) -> KeptRows:
-        """The rows in the driver's memory, with this key; read in the micro-batch of this number."""
-        return (
-            KeptRows(key).with_rows(self.frame.toArrow(), number) if self.retained is None else self.retained
-        )
+__all__ = ["Coming", "InstantSpan", "MicroBatch", "PartOutput", "upwards"]
 
 
 @dataclass(frozen=True)
@@ -102,8 +53,8 @@ class InstantSpan:
     until: int
     origin: int
     arrived: Mapping[str, Stream]
-    before: Callable[[str], RetainedRows | None]
-    to_retain: dict[str, RetainedRows] = field(default_factory=dict)
+    before: Callable[[str], KeptRows | None]
+    to_retain: dict[str, KeptRows] = field(default_factory=dict)
     marks: dict[str, int] = field(default_factory=dict)
     cached: list[DataFrame] = field(default_factory=list)
     ended: Mapping[str, Ended] = field(default_factory=dict)

@@ -26,6 +26,7 @@ from windrow.plan import nodes
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence, SessionFacts, Timed
 from windrow.plan.event_time.window_times import window_of
 from windrow.plan.sql import sql_of_plan
+from windrow.spark.analysis.collations import with_compared
 from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import NUMBER, PTIME, ROWTIME, Stream, StreamArrivals
@@ -373,8 +374,9 @@ class Emitted:
             if not self.how.watermark:
                 frame = frame.withColumn(COMPLETE, F.lit(NEVER).cast("bigint"))
             kinds = StructType([field for field in frame.schema if field.name in found.columns])
-            keys = self.keys(found)
-            frame = run_keyed(self.gateway, "delay", [frame], keys, kinds, self.how.delay)
+            frame, compared = with_compared(frame, kinds)
+            keys = [dict(compared).get(name, name) for name in self.keys(found)]
+            frame = run_keyed(self.gateway, "delay", [frame], keys, kinds, self.how.delay, compared=compared)
             return replace(found, frame=frame, net_by=None)
         if self.how.watermark:
             later = F.greatest(F.col(ENTER), F.col(COMPLETE))
@@ -392,7 +394,7 @@ class Emitted:
         plan, names = self.timed.plan, self.timed.keys
         keys = [column for column in plan.columns if names is None or column.name in names]
         kind = next((column.type for column in keys if not is_orderable(column.type)), None)
-        if kind is None or not self.timed.counts:
+        if kind is None or not self.counts:
             return
         at = self.reading.place_of_unordered_key(plan)
         with self.reading.as_written(self.gateway):
@@ -404,6 +406,14 @@ class Emitted:
                 span=self.place[1] if at is None else at,
                 hint="group by a field of it, cast it to STRING, or write EMIT STREAM AS delta",
             )
+
+    @property
+    def counts(self) -> bool:
+        """Whether changes are numbered: not where a group has one change, when it is complete."""
+        how = self.how
+        is_final = how.watermark and how.delay is None and not any((how.lateness or {}).values())
+        has_one_change = is_final and self.timed.has_one_row and self.execution != "reference"
+        return self.timed.counts and not has_one_change
 
     def keys(self, found: TimeVarying) -> list[str]:
         """The internal columns that are the keys of groups."""
@@ -522,7 +532,7 @@ class Emitted:
         emitted_rows = self.changes(envelope, emitted_rows)
         if envelope != "one-sql":
             return changelog(replace(emitted_rows, since=since), envelope, key=key, ordered=ordered)
-        groups = self.keys(emitted_rows) if self.timed.counts else None
+        groups = self.keys(emitted_rows) if self.counts else None
         return one_sql(emitted_rows, groups, ordered=ordered, since=since)
 
 

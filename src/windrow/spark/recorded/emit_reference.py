@@ -18,6 +18,7 @@ from windrow.algebra.time_scale import NEVER
 from windrow.kernels.reference.emit import Change, State, emitted, none_follows
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.punctuations.regions import Lines
+from windrow.spark.analysis.collations import ranked
 from windrow.spark.logs.session_streams import PTIME, ROWTIME, Stream
 from windrow.spark.recorded.emission import Emitted
 from windrow.spark.recorded.punctuation_times import ColumnPairs
@@ -44,7 +45,9 @@ def emitted_by_definition(query: Emitted) -> TimeVarying:
     rows = pa.concat_tables(answers)
     came_at = rows.column(AT).to_pylist()
     rows = rows.drop_columns([AT])
-    keys = list(zip(*(keys_of(rows.column(column)) for column in columns), strict=True))
+    kinds = [StructField(name, field.dataType) for name, field in zip(columns, schema, strict=True)]
+    compared = ranked(query.gateway.spark, rows, StructType(kinds))
+    keys = list(zip(*(keys_of(compared.column(column)) for column in columns), strict=True))
     places = [place for place, name in enumerate(names) if _is_key(query, name)]
     groups = [tuple(key[place] for place in places) for key in keys]
     complete = _complete(query, rows, names, groups, instants)
@@ -58,10 +61,7 @@ def emitted_by_definition(query: Emitted) -> TimeVarying:
             State(tick, there, frozenset(group for group, flags in complete.items() if flags[number]))
         )
     changes = emitted(states, delay=query.how.delay, watermark=query.how.watermark)
-    inner = StructType(
-        [StructField(name, field.dataType) for name, field in zip(columns, schema, strict=True)]
-    )
-    frame = frame_of(query.gateway, _lasting(changes, rows, keys), inner)
+    frame = frame_of(query.gateway, _lasting(changes, rows, keys), StructType(kinds))
     came = query.gateway.spark.createDataFrame([(tick,) for tick in instants], f"{ROWTIME} bigint")
     return TimeVarying.of(frame, query.scale, [Stream(came, (), query.scale)]).renamed(names)
 

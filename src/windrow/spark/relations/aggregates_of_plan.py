@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from windrow.kernels.aggregates import AggregateSpec, supports
+from windrow.kernels.aggregates import AggregateSpec
 from windrow.plan import nodes as plan
 from windrow.plan.reasons import Reason
+from windrow.spark.analysis.known_aggregates import kernel_type
 from windrow.spark.arrow import arrow_type, is_carried
 from windrow.spark.gateway import Gateway, is_ansi
 
@@ -37,13 +38,7 @@ def kernel_aggregates(
         if one.argument is None:
             found.append((one.column.id, AggregateSpec("count_star", None, pa.int64())))
             continue
-        argument = arrow_type(kinds[one.argument])
-        if (
-            call.function is None
-            or argument is None
-            or result is None
-            or not supports(call.function, argument)
-        ):
+        if call.function is None or result is None or kernel_type(call.function, kinds[one.argument]) is None:
             return Reason("an aggregate that only Spark knows", one.at)
         ansi = is_ansi(gateway)
         spec = AggregateSpec(

@@ -88,7 +88,9 @@ def clause_at_instant(gateway: Gateway, clause: Clause, rows: DataFrame) -> tupl
 def _in_pieces(gateway: Gateway, clause: Clause, frame: DataFrame) -> tuple[Bound, DataFrame]:
     """The bound clause, and what it returns of each piece, with `ENTER` and `LEAVE`."""
     keys = [partition_key(number) for number in range(len(clause.partition_by))]
-    pieces = run_keyed(gateway, "expand", [frame], keys, inner(frame))
+    # keys that Spark compares make no shorter pieces
+    by = [key for key in keys if is_carried(frame.schema[key].dataType)]
+    pieces = run_keyed(gateway, "expand", [frame], by, inner(frame))
     row = F.col(ROW)
     for name, field in _TIMES.items():
         row = row.withField(quoted(field), F.col(name))

@@ -12,12 +12,14 @@ from itertools import pairwise
 import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from windrow.algebra.bind import bind
 from windrow.algebra.continuous import WindowedStream
 from windrow.algebra.time_scale import NEVER
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.reference.stream_window_definitions import WindowOfStream, validity
+from windrow.spark.analysis.collations import ranked
 from windrow.spark.arrow import is_orderable
 from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.errors import raising
@@ -159,7 +161,9 @@ def _interpreted(
         values: list[object] = table.column(name).to_pylist()
         return values
 
-    partitions = list(zip(*(map(_hashable, column(key)) for key in keys), strict=True)) if keys else None
+    compared = ranked(gateway.spark, table.select(keys), StructType([rows.schema[key] for key in keys]))
+    values_of = (map(_hashable, one.to_pylist()) for one in compared.columns)
+    partitions = list(zip(*values_of, strict=True)) if keys else None
     values, limits = (column(_VALUE), column(_LIMIT)) if spec.by_value else (None, None)
     if values is not None:
         present = [value for value in values if value is not None]

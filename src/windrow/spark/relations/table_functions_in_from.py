@@ -19,6 +19,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, UsageError, no_column
 from windrow.kernels.reference.time_windows import windows_of
 from windrow.kernels.sorting import comparable
+from windrow.spark.analysis.collations import ranked
 from windrow.spark.analysis.evaluated_lengths import ticks_of
 from windrow.spark.gateway import Gateway
 from windrow.syntax.cql_clauses import alias_after, begins_relation
@@ -335,7 +336,9 @@ def windows_by_definition(gateway: Gateway, window: TimeWindow, rows: DataFrame)
     with gateway.translated():
         table = timed.toArrow()
     times = table.column(TICKS).to_pylist()
-    columns = [map(comparable, table.column(inside[key]).to_pylist()) for key in window.keys]
+    kinds = StructType([inner.schema[inside[key]] for key in window.keys])
+    compared = ranked(gateway.spark, table.select(kinds.names), kinds)
+    columns = [map(comparable, column.to_pylist()) for column in compared.columns]
     keys = list(zip(*columns, strict=True)) if columns else [()] * len(times)
     found = windows_of(window.kind, times, keys, window.lengths)
     places = [row for row, windows in enumerate(found) for _ in windows]

@@ -44,6 +44,7 @@ def run_keyed(
     first: First | None = None,
     windows: WindowingFunction | None = None,
     until: Sequence[Completeness] = (),
+    compared: tuple[tuple[str, str], ...] = (),
 ) -> DataFrame:
     """Run an operator, described as in :class:`windrow.kernels.zset.keyed_operator.Keyed`.
 
@@ -55,7 +56,7 @@ def run_keyed(
         Columns of each of them; with none, one task has all rows.
     result
         The columns of its result, before `ENTER` and `LEAVE`.
-    origin, aggregates, first, windows
+    origin, aggregates, first, windows, compared
         As :class:`windrow.kernels.zset.keyed_operator.Keyed` has them.
     until
         The conditions by which keys are complete, by their columns.
@@ -73,7 +74,7 @@ def run_keyed(
                 hint="cast it in a query in FROM to numbers",
             )
     shards = shuffled(gateway) if keys else 1
-    fragment = Keyed(operator, tuple(keys), Layout(shards), origin, aggregates, first, windows)
+    fragment = Keyed(operator, tuple(keys), Layout(shards), origin, aggregates, first, windows, compared)
     travelling = [
         side.select(
             *(encode(F.col(quoted(field.name)), field.dataType).alias(field.name) for field in side.schema)

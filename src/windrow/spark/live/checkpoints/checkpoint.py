@@ -1,8 +1,8 @@
 """The state of a live query after its last micro-batches, in a directory of its checkpoint.
 
-A committed micro-batch is a directory with the retained rows and a manifest. It gets its name when all is in
-it and on the disk, so that a commit is atomic. The manifest has checksums of its files, which detect a file
-that was changed or lost later. The last two are stored, as Spark may repeat the last.
+A committed micro-batch is a directory with a manifest, which names the chunks of retained rows: files of
+Arrow. It gets its name when all is on the disk, so that a commit is atomic. The manifest has checksums of the
+files, which detect one that was changed or lost later. The last two are stored, as Spark may repeat the last.
 
 A process may be killed anywhere. Micro-batch N writes in this order, and a restart finds what is there:
 
@@ -13,7 +13,7 @@ A process may be killed anywhere. Micro-batch N writes in this order, and a rest
 | the sink's rows of N | N hands them over again, under the same number |
 | ``windrow/tables/NAME/``, at the first start | the next start reads it, and not the table |
 | ``windrow/chunks/NAME-CHUNK.arrow`` | no manifest names them: N writes them again |
-| ``windrow/.ID.N.pending/``: rows, then ``step.json`` | the start deletes it |
+| ``windrow/.ID.N.pending/step.json`` | the start deletes it |
 | its name ``windrow/N/``: this is the commit | Spark repeats N, and :meth:`Checkpoint.before` skips it |
 | deletion of older directories, chunks and files | the next commit does it |
 | ``spark/commits/N``, by Spark | Spark goes on with N + 1 |
@@ -28,16 +28,14 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from windrow.errors import InputError, UsageError
 from windrow.spark.collected import collected, frame_of_collected
@@ -45,15 +43,12 @@ from windrow.spark.live.checkpoints.checksums import (
     FileChecksum,
     check,
     checksum_of,
-    checksums_of,
     missing,
     torn,
 )
-from windrow.spark.live.checkpoints.earlier_names import link, renamed
-from windrow.spark.live.checkpoints.row_files import read_rows, write_collected, write_many
+from windrow.spark.live.checkpoints.row_files import read_rows, write_many
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.checkpoints.size import size_of
-from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.streams import Position
 from windrow.streams.durable_files import flush
 from windrow.syntax.canonical_text import canonical_text
@@ -63,12 +58,10 @@ __all__ = ["BUCKETS", "Checkpoint", "CommittedBatch", "form_in"]
 BUCKETS = "buckets"
 """The form of the state of a query on executors: it is in Spark's state store."""
 
-_VERSION = 7
-_READ = (3, 4, 5, 6, _VERSION)
-"""Version 3 had no chunks of the rows of clauses. Up to version 4 the manifest listed no files of late rows,
-and did not name the target of the query. Up to version 6 windows had other names: :mod:`.earlier_names`.
-Queries resume from all of them."""
-_SINCE_5 = ("envelope", "target", "parameters", "canonical_views")
+_VERSION = 8
+_READ = (7, _VERSION)
+"""Version 7 had some rows beside the manifest, and not in chunks; where it had any, it is refused."""
+_OF_TARGET = ("envelope", "target", "parameters", "canonical_views")
 _META = "step.json"
 _CHUNKS = "chunks"
 _IDENTITY = "identity"
@@ -88,8 +81,6 @@ class CommittedBatch:
         Changes before this instant, in ticks of the query's time scale, have been emitted; None for none.
     origin
         The first instant of the logs; None before the first row.
-    rows
-        The schemas of retained rows as JSON, by their names.
     counts
         The numbers of emitted rows, buffered rows and so on, by name.
     chunks
@@ -108,7 +99,6 @@ class CommittedBatch:
     positions: Mapping[str, Position] = field(default_factory=dict)
     frontier: int | None = None
     origin: int | None = None
-    rows: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     chunks: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     marks: Mapping[str, int] = field(default_factory=dict)
@@ -130,8 +120,6 @@ class Checkpoint:
         The properties of the query; a checkpoint with others is refused.
     sides
         The side outputs, by name; each micro-batch commits them.
-    names
-        Those of the query's windows and clauses.
     had
         Whether the query's target has rows of a checkpoint's query, by its identity: then a target of another
         name is the same one, moved.
@@ -148,11 +136,10 @@ class Checkpoint:
         folder: Path,
         fingerprint: Mapping[str, Any],
         sides: Mapping[str, SideOutput],
-        names: Collection[str] = (),
         had: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self.spark, self.folder, self.fingerprint, self.sides = spark, folder, dict(fingerprint), sides
-        self._had, self._names = had, frozenset(names)
+        self._had = had
         folder.mkdir(parents=True, exist_ok=True)
         self._lock = _locked(folder)
         self._known: dict[int, CommittedBatch] = {}
@@ -217,30 +204,6 @@ class Checkpoint:
             hint="restore the whole checkpoint from one copy, or start with another checkpoint and sink",
         )
 
-    def rows(self, batch: CommittedBatch, name: str) -> DataFrame | None:
-        """The retained rows of a name after a micro-batch; None without."""
-        if name not in batch.rows:
-            return None
-        schema = StructType.fromJson(json.loads(batch.rows[name]))
-        return read_rows(self.spark, self.path(batch.number) / name, schema)
-
-    def table(self, batch: CommittedBatch, name: str) -> pa.Table | None:
-        """The retained rows of a name, in memory."""
-        path = self.path(batch.number) / name
-        if name in batch.rows and not path.is_dir():
-            with pa.ipc.open_file(path) as file:
-                return file.read_all()
-        frame = self.rows(batch, name)
-        return None if frame is None else frame.toArrow()
-
-    def count(self, batch: CommittedBatch, name: str) -> int:
-        """The number of retained rows of a name."""
-        path = self.path(batch.number) / name
-        if path.is_dir():
-            return sum(int(pq.read_metadata(file).num_rows) for file in path.glob("*.parquet"))
-        with pa.ipc.open_file(path) as file:
-            return sum(file.get_batch(number).num_rows for number in range(file.num_record_batches))
-
     @contextmanager
     def stored(self, rows: DataFrame, number: int) -> Iterator[DataFrame]:
         """The rows of a micro-batch, read once: on the driver, or, if there are many, in temporary files."""
@@ -253,22 +216,15 @@ class Checkpoint:
         yield read_rows(self.spark, folder, rows.schema)
         shutil.rmtree(folder, ignore_errors=True)
 
-    def commit(self, batch: CommittedBatch, rows: Mapping[str, RetainedRows]) -> CommittedBatch:
-        """Commit a micro-batch with its retained rows, durably."""
+    def commit(self, batch: CommittedBatch) -> CommittedBatch:
+        """Commit a micro-batch, durably."""
         pending = self._own(f"{batch.number}.pending")
         pending.mkdir()
-        schemas = {}
-        for name, retained in rows.items():
-            schemas[name] = retained.schema.json()
-            write_collected(pending / name, retained.frame.toArrow())
-        for path in pending.rglob("*"):
-            flush(path)
-        checksums = checksums_of(pending)
         listed = self.last().sides
         sides = {
             name: side.after(listed.get(name, Listing()), batch.number) for name, side in self.sides.items()
         }
-        whole = replace(batch, rows=schemas, sides=sides)
+        whole = replace(batch, sides=sides)
         meta = {
             "version": _VERSION,
             "query": self.fingerprint,
@@ -276,7 +232,6 @@ class Checkpoint:
             "clocks": {name: state.to_json() for name, state in whole.positions.items()},
             "frontier": whole.frontier,
             "origin": whole.origin,
-            "rows": dict(whole.rows),
             "counts": dict(whole.counts),
             "chunks": {name: dict(chunks) for name, chunks in whole.chunks.items()},
             "marks": dict(whole.marks),
@@ -284,7 +239,6 @@ class Checkpoint:
             "told": dict(whole.punctuations),
             "sides": {name: listing.to_json() for name, listing in sides.items()},
             "seals": {name: self._checksums[name] for name in _chunk_files(whole)},
-            "files": checksums,
         }
         with (pending / _META).open("w") as file:
             json.dump(meta, file)
@@ -359,18 +313,14 @@ class Checkpoint:
             raise _of_other_version(
                 f"the checkpoint has version {meta['version']}, this version of Windrow reads {_VERSION}"
             )
-        if meta["version"] < _VERSION:
-            meta = self._of_earlier_version(folder, meta)
+        if meta.get("rows"):
+            raise _of_other_version("an earlier version of Windrow wrote the checkpoint, with rows elsewhere")
         self._refuse_another(meta["query"])
-        check(folder, meta["files"])
-        if "sides" in meta:
-            sides = {name: Listing.from_json(one) for name, one in meta["sides"].items()}
-        else:
-            sides = {name: side.adopted(number) for name, side in self.sides.items()}
+        sides = {name: Listing.from_json(one) for name, one in meta["sides"].items()}
         for name, listing in sides.items():
             self.sides[name].check(listing)
         positions = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
-        stored = {name: meta[name] for name in ("frontier", "origin", "rows", "counts", "chunks", "marks")}
+        stored = {name: meta[name] for name in ("frontier", "origin", "counts", "chunks", "marks")}
         moves = {name: [(at, mark) for at, mark in history] for name, history in meta["moves"].items()}
         self._checksums |= {file: tuple(known) for file, known in meta["seals"].items()}
         punctuations = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
@@ -379,36 +329,10 @@ class Checkpoint:
         )
         return self._known[number]
 
-    def _of_earlier_version(self, folder: Path, meta: dict[str, Any]) -> dict[str, Any]:
-        """A manifest in which windows had other names, with the names of now; their files get these too."""
-        query = {**meta["query"]}
-        if query.get("views") == self.fingerprint["views"]:
-            query.pop("canonical_views", None)  # another version spelled them in another way
-        stored = [name for name in (*meta["chunks"], *meta["rows"]) if name.startswith("window")]
-        names = renamed(stored, self._names)
-        if names is None or query.get("state") == self.fingerprint.get("state") == BUCKETS:
-            raise _of_other_version("an earlier version of Windrow wrote the checkpoint, with other names")
-        chunks = {
-            _chunk_file(old, int(chunk)): _chunk_file(new, int(chunk))
-            for old, new in names.items()
-            for chunk in meta["chunks"].get(old, {})
-        }
-        rows = {old: names.get(old, old) for old in meta["rows"]}
-        for parent, each in ((self.folder / _CHUNKS, chunks), (folder, rows)):
-            for old, new in each.items():
-                link(parent / old, parent / new)
-        files = {name: str(Path(rows.get(top, top), *rest)) for name in meta["files"]
-                 for top, *rest in [Path(name).parts]}  # fmt: skip
-        renamings = {"chunks": names, "rows": rows, "seals": chunks, "files": files}
-        found = {
-            key: {own.get(old, old): one for old, one in meta[key].items()} for key, own in renamings.items()
-        }
-        return {**meta, **found, "query": query}
-
     def _refuse_another(self, was: Mapping[str, Any]) -> None:
         """Refuse a checkpoint of another query."""
         for key, value in self.fingerprint.items():
-            if was.get(key) == value or (key in _SINCE_5 and key not in was):
+            if was.get(key) == value:
                 continue
             if key == "text" and canonical_text(was[key]) == canonical_text(value):
                 continue
@@ -433,7 +357,7 @@ class Checkpoint:
                 f"the checkpoint is of another query: its {key} was {was.get(key)!r}, and is {value!r}",
                 condition="CHECKPOINT_OF_ANOTHER_QUERY",
                 hint="start a changed query with another checkpoint"
-                if key not in _SINCE_5
+                if key not in _OF_TARGET
                 else f"restore that {key}, or start with another checkpoint and another target",
             )
 

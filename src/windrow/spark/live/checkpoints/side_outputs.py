@@ -91,11 +91,6 @@ class SideOutput:
         """
         check(self.folder, listing.files)
 
-    def adopted(self, last: int) -> Listing:
-        """The files in a checkpoint of an old version without lists, up to micro-batch `last`."""
-        names = (path.name for path in self.folder.glob("part-*.parquet") if _number(path.name) <= last)
-        return Listing({name: checksum_of(self.folder / name) for name in sorted(names)})
-
     def after(self, before: Listing, number: int) -> Listing:
         """The files with that of a micro-batch; eight of a level are merged."""
         files, replaced = dict(before.files), before.replaced

@@ -145,7 +145,7 @@ class ExecutorSteps(MicroBatches):
         if any(due):
             counts["due"] = min(one for one in due if one is not None)
         frontier = now if self._graph.is_timed else self._frontier(positions)
-        committed = CommittedBatch(number, positions, frontier, None, {}, counts)
+        committed = CommittedBatch(number, positions, frontier, None, counts)
         self._buckets = len(accounts)
         return Done(committed, came, emitted)
 

@@ -23,8 +23,7 @@ from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_s
 from windrow.spark.live.micro_batches.stream_views import StreamViews
 from windrow.spark.live.plans.live_plan import RowtimePlan
 from windrow.spark.live.reports.state_table import RetainedRowsOf, retained_of
-from windrow.spark.logs.clause_view import RetainedSchema
-from windrow.spark.logs.micro_batch import InstantSpan, RetainedRows, upwards
+from windrow.spark.logs.micro_batch import InstantSpan, upwards
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 
 __all__ = ["Buffered", "ClauseState", "first_before", "rows_before"]
@@ -121,53 +120,39 @@ class ClauseState:
         plan: RowtimePlan,
         checkpoint: Checkpoint,
         sources: Mapping[str, Stream],
-        retained: Mapping[str, RetainedSchema],
+        retained: Mapping[str, tuple[str, ...]],
         key: tuple[str, ...] = (),
     ) -> None:
         self._plan, self._spark, self._checkpoint = plan, plan.gateway.spark, checkpoint
         self.sources = sources
         self._views = StreamViews(plan, checkpoint)
-        waits = {
-            f"{BUFFERED}{name}": RetainedSchema(waiting_schema(stream), key)
-            for name, stream in sources.items()
-        }
-        self._kinds = {**retained, **waits}
-        self._known: tuple[int, dict[str, RetainedRows]] = (-1, {})
+        self._keys = {**retained, **{f"{BUFFERED}{name}": key for name in sources}}
+        self._known: tuple[int, dict[str, KeptRows]] = (-1, {})
 
     # -- after a micro-batch -----------------------------------------------------------------------
 
     def names(self, committed: CommittedBatch) -> list[str]:
         """Under which names a micro-batch retained rows."""
-        return [name for name in self._kinds if name in committed.chunks or name in committed.rows]
+        return [name for name in self._keys if name in committed.chunks]
 
-    def rows(self, committed: CommittedBatch, name: str) -> RetainedRows | None:
+    def rows(self, committed: CommittedBatch, name: str) -> KeptRows | None:
         """The rows that a micro-batch retained under a name; None without."""
         if self._known[0] != committed.number:
             self._known = committed.number, {}
         known = self._known[1]
-        if name not in known:
-            kind = self._kinds.get(name)
-            if kind is not None and (name in committed.rows or name in committed.chunks):
-                known[name] = self.in_memory(name, self._read(committed, name, kind))
+        if name not in known and name in self._keys and name in committed.chunks:
+            rows, gone = (self._read(committed, one) for one in (name, f"{name}{GONE}"))
+            known[name] = KeptRows.read(self._keys[name], rows, gone)
         return known.get(name)
 
-    def _read(self, committed: CommittedBatch, name: str, kind: RetainedSchema) -> KeptRows:
-        rows, gone = (
-            {
-                int(chunk): self._checkpoint.read_chunk(one, int(chunk))
-                for chunk in committed.chunks.get(one, {})
-            }
-            for one in (name, f"{name}{GONE}")
-        )
-        found = KeptRows.read(kind.key, rows, gone)
-        # of a micro-batch that tasks evaluated, or as it was before
-        table = self._checkpoint.table(committed, name)
-        return found if table is None else found.with_rows(table, committed.number + 1)
+    def _read(self, committed: CommittedBatch, name: str) -> dict[int, pa.Table]:
+        chunks = map(int, committed.chunks.get(name, {}))
+        return {chunk: self._checkpoint.read_chunk(name, chunk) for chunk in chunks}
 
     def retained(self, committed: CommittedBatch, name: str) -> KeptRows:
-        """The same in memory."""
+        """The same, empty without."""
         rows = self.rows(committed, name)
-        return KeptRows(self._kinds[name].key) if rows is None or rows.retained is None else rows.retained
+        return KeptRows(self._keys[name]) if rows is None else rows
 
     def counts(self, committed: CommittedBatch) -> dict[str, int]:
         """How many rows a micro-batch retained under each name."""
@@ -195,7 +180,7 @@ class ClauseState:
         waits = {name: self.retained(committed, f"{BUFFERED}{name}") for name in self.sources}
         return Buffered(self.sources, self._plan.scale, number, came, waits)
 
-    def unchanged(self, committed: CommittedBatch) -> dict[str, RetainedRows]:
+    def unchanged(self, committed: CommittedBatch) -> dict[str, KeptRows]:
         """What clauses retain where they are not advanced."""
         names = [name for name in self.names(committed) if not name.startswith(BUFFERED)]
         return {name: rows for name in names if (rows := self.rows(committed, name)) is not None}
@@ -231,19 +216,13 @@ class ClauseState:
         stream = self.sources[name]
         return replace(stream, frame=frame_of_collected(self._spark, rows, waiting_schema(stream)))
 
-    def in_memory(self, name: str, retained: KeptRows) -> RetainedRows:
-        """Rows that are to be retained under a name."""
-        return RetainedRows.in_memory(self._spark, retained, self._kinds[name].schema)
-
-    def write(self, to_retain: Mapping[str, RetainedRows], buffered: Buffered) -> dict[str, dict[str, int]]:
+    def write(self, to_retain: Mapping[str, KeptRows], buffered: Buffered) -> dict[str, dict[str, int]]:
         """Write the new chunks of what a micro-batch retains; all chunks, by name."""
-        number, known = buffered.number, dict[str, RetainedRows]()
+        number, known = buffered.number, dict[str, KeptRows]()
         chunks: dict[str, dict[str, int]] = {}
-        in_memory = {name: rows.retained for name, rows in to_retain.items() if rows.retained is not None}
-        in_memory |= {f"{BUFFERED}{name}": rows for name, rows in buffered.waits.items()}
-        for name, rows in in_memory.items():
-            retained = rows.merged(number)
-            known[name] = self.in_memory(name, retained)
+        waits = {f"{BUFFERED}{name}": rows for name, rows in buffered.waits.items()}
+        for name, rows in {**to_retain, **waits}.items():
+            retained = known[name] = rows.merged(number)
             for kind, counts, new in retained.stored(name, number):
                 chunks[kind] = self._checkpoint.write_chunks(kind, counts, new)
         self._known = number, known

@@ -78,7 +78,7 @@ class ClauseSteps(InMemorySteps):
             if goes:
                 retained = self._state.retained(before, alone.name)
                 output, retained = alone.advanced(due, buffered, retained, over, reaches, before.frontier)
-                to_retain[alone.name] = self._state.in_memory(alone.name, retained)
+                to_retain[alone.name] = retained
                 emitted = self._write_output(alone.plan, output, before, number, marks)
             alone.is_after(number, before.number, is_final=goes)
         else:
@@ -96,7 +96,7 @@ class ClauseSteps(InMemorySteps):
         counts = self._counts(come, before, used, emitted)
         frontier = before.frontier if origin is None or until is None else until
         chunks = self._state.write(to_retain, buffered)
-        committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks)
+        committed = CommittedBatch(number, positions, frontier, origin, counts, chunks, marks)
         return Done(committed, come.count, emitted)
 
     def _write_output(

@@ -73,8 +73,7 @@ class EmittedRows:
             retained = _retained(table.select(schema.names), int(chunk))
             state = replace(state, retained=state.retained.with_rows(retained))
             state = replace(state, chunks={**state.chunks, int(chunk): count})
-        rows = self.checkpoint.table(committed, f"{ROWS}{name}")  # of a micro-batch that tasks evaluated
-        return state if rows is None else with_rows(state, rows, committed.number + 1)
+        return state
 
     def whole(self, name: str, rows: pa.Table) -> tuple[pa.Table, StructType]:
         """The retained rows of a stream with its other columns, as NULL: nothing reads them."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -45,11 +45,10 @@ from windrow.spark.live.plans.emit_evaluation import EmitEvaluation
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.reports.account import Account
-from windrow.spark.live.reports.state_table import QueryState, retained_in, timed_state_of
+from windrow.spark.live.reports.state_table import QueryState, timed_state_of
 from windrow.spark.live.reports.state_table import RetainedRowsOf as Counted
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
-from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
 from windrow.spark.recorded.punctuation_times import LoggedPunctuation, folded, stream_kinds
 from windrow.spark.recorded.rows_late_for_groups import LATE_FOR_GROUP
@@ -226,11 +225,12 @@ class EmittedSteps(InMemorySteps):
         done = _Done(number, now, *counted, None if frontier is None else known.evaluation.due(frontier))
         committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
         rows, committed = self._merged(rows, committed, carried)
+        committed = self._with_waiting(committed, judged.waiting)
         taken = known.taken + incoming.count
         # rows that are not needed stay in operators until these are built anew, as after a restart
         if taken <= 2 * len(arrived) + _SPARE or known.evaluation.retained <= _SPARE or carried is not None:
             self._known_last = _Known(number, known.evaluation, rows, taken, carried)
-        return Done(committed, incoming.count, emitted, self._buffered_below(judged))
+        return Done(committed, incoming.count, emitted)
 
     @cached_property
     def _state_may_replace_rows(self) -> bool:
@@ -380,10 +380,10 @@ class EmittedSteps(InMemorySteps):
         """Judges the rows below their stream's watermark, those that waited among them."""
         below = {}
         for name, rows in came.items() if self._judges else ():
-            key = f"{_BELOW}{name}"
-            waited = self._checkpoint.table(before, key) if key in before.rows else None
+            own = f"{_BELOW}{name}"
+            waited = [self._checkpoint.read_chunk(own, int(chunk)) for chunk in before.chunks.get(own, {})]
             names = self._schema_apart(name, ARRIVED, BEFORE).names
-            parts = [part.select(names) for part in (waited, rows) if part is not None]
+            parts = [part.select(names) for part in (*waited, rows) if part is not None]
             if parts:
                 below[name] = pa.concat_tables([part.cast(parts[-1].schema) for part in parts])
         return judged(self._query, self._conditions, below, marks, until)
@@ -393,14 +393,15 @@ class EmittedSteps(InMemorySteps):
         late = self._late(name, apart.late.get(name))
         return refused if late is None else late if refused is None else refused.unionByName(late)
 
-    def _buffered_below(self, apart: JudgedEntries) -> dict[str, RetainedRows]:
-        """Those that wait still."""
-        return {
-            f"{_BELOW}{name}": RetainedRows.of(
-                frame_of_collected(self._spark, rows, self._schema_apart(name, ARRIVED, BEFORE))
+    def _with_waiting(self, committed: CommittedBatch, waiting: Mapping[str, pa.Table]) -> CommittedBatch:
+        """The micro-batch with the chunks, which are written, of rows below a watermark that wait still."""
+        chunks = {
+            (own := f"{_BELOW}{name}"): self._checkpoint.write_chunks(
+                own, {committed.number: rows.num_rows}, {committed.number: rows}
             )
-            for name, rows in apart.waiting.items()
+            for name, rows in waiting.items()
         }
+        return replace(committed, chunks={**committed.chunks, **chunks})
 
     # -- times -----------------------------------------------------------------------------------------
 
@@ -501,7 +502,7 @@ class EmittedSteps(InMemorySteps):
                 name: folded(logged, back_to, schemas[name]) for name, logged in punctuations.items()
             }
         return CommittedBatch(
-            done.number, positions, frontier, origin, {}, counts, moves=marks, punctuations=punctuations
+            done.number, positions, frontier, origin, counts, moves=marks, punctuations=punctuations
         )
 
     def _insert(
@@ -530,9 +531,7 @@ class EmittedSteps(InMemorySteps):
 
     def _retained_of(self, committed: CommittedBatch, name: str) -> Counted:
         """What is retained of a stream after a micro-batch."""
-        own, scale = f"{ROWS}{name}", self._plan.catalog.streams[name].scale
-        if own in committed.rows:
-            return retained_in(self._checkpoint.path(committed.number) / own, scale, [ROWTIME])
+        own = f"{ROWS}{name}"
         if own not in committed.chunks:
             return Counted()
         rows = self._rows.after(committed, name).retained.rows
@@ -540,10 +539,8 @@ class EmittedSteps(InMemorySteps):
 
     def _retained(self, committed: CommittedBatch) -> Retained:
         """What waits for its processing time, and the rows of streams."""
-        count = partial(self._checkpoint.count, committed)
-        rows = sum(count(name) for name in committed.rows if name.startswith(ROWS))
-        rows += sum(sum(chunks.values()) for chunks in committed.chunks.values())
-        return Retained(committed.counts["rows_held"], rows)
+        rows = [chunks for name, chunks in committed.chunks.items() if not name.startswith(_BELOW)]
+        return Retained(committed.counts["rows_held"], sum(sum(chunks.values()) for chunks in rows))
 
 
 def _times(logged: Mapping[str, Sequence[tuple[int, object]]]) -> list[int]:

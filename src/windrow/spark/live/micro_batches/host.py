@@ -41,7 +41,6 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.latest import latest_of
 from windrow.spark.live.sinks.sink import Sink, uri
 from windrow.spark.logs.live_source import PLACE, PRODUCER
-from windrow.spark.logs.micro_batch import RetainedRows
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
 from windrow.streams import FOREVER, Position
 from windrow.streams.entries import REASONS
@@ -81,14 +80,11 @@ class Done:
         What is to be committed.
     came, emitted
         How many rows it took, and emitted.
-    rows
-        Rows that the commit writes beside.
     """
 
     committed: CommittedBatch
     came: int
     emitted: int
-    rows: Mapping[str, RetainedRows] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -149,8 +145,7 @@ class MicroBatches(ABC):
         if self._form is not None:
             fingerprint["state"] = self._form
         sides = {"late": self.late, "malformed": SideOutput(folder / "malformed")}
-        names = plan.windows()
-        self._checkpoint = Checkpoint(self._spark, folder / "windrow", fingerprint, sides, names, sink.had)
+        self._checkpoint = Checkpoint(self._spark, folder / "windrow", fingerprint, sides, sink.had)
         try:
             self._checkpoint.last()  # of another query it is refused before anything runs
             sink.begin(self._spark, self._checkpoint.identity)
@@ -341,7 +336,7 @@ class MicroBatches(ABC):
         """Take the entries that are not malformed after a commit, and commit."""
         try:
             done = self._evaluated(batch, number, before)
-            committed = self._checkpoint.commit(done.committed, done.rows)
+            committed = self._checkpoint.commit(done.committed)
         finally:
             self._release()
         retained = self._retained(committed)

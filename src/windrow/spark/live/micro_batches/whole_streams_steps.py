@@ -134,7 +134,7 @@ class WholeStreamsSteps(InMemorySteps):
         counts |= self._counts(incoming, before, fed_rows, count)
         counts["rows_late"] += counts.get(_LATE, 0)
         self._store(state, fed, number)
-        committed = CommittedBatch(number, positions, frontier, before.origin, {}, counts, state.chunks)
+        committed = CommittedBatch(number, positions, frontier, before.origin, counts, state.chunks)
         self._known = number, state  # which counts once it is committed
         return Done(committed, incoming.count, count)
 

@@ -35,6 +35,7 @@ from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.columns import ROWS
 from windrow.spark.analysis.arrow_columns import travelling
+from windrow.spark.analysis.collations import ranked
 from windrow.spark.arrow import is_orderable
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
@@ -183,9 +184,8 @@ class WindowedRelation:
         states, found = self.advance(states, number, times, origin)
         rows = copies(found, self._windowed.sign)
         own = columns_of(self._windowed.names)
-        kinds = zip(own, self._windowed.result, strict=True)
-        keys = [AT, *(name for name, field in kinds if is_orderable(field.dataType))]
-        order, _ = sorted_partitions(rows, (), tuple(map(SortKey, keys)))
+        keys = [AT, *(field.name for field in self._result if is_orderable(field.dataType))]
+        order, _ = sorted_partitions(self._compared(rows), (), tuple(map(SortKey, keys)))
         rows = rows if order is None else rows.take(pa.array(order))
         return states, rows.select([*own, AT]).rename_columns([*names, ROWTIME])
 
@@ -257,8 +257,21 @@ class WindowedRelation:
                 return found
             retained = [states[side.name].retained for side in windowed.sides]
             return self._standing.advance(found, instants_of(retained, times))
-        found = found if windowed.is_net and not windowed.using else netted(found)
-        return exceeding(found, windowed.using, windowed.sign) if windowed.using else found
+        found = found if windowed.is_net and not windowed.using else netted(found, self._compared(found))
+        if not windowed.using:
+            return found
+        return exceeding(found, windowed.using, windowed.sign, self._compared(found))
+
+    @property
+    def _result(self) -> StructType:
+        """The columns of the query under internal names."""
+        kinds = zip(columns_of(self._windowed.names), self._windowed.result, strict=True)
+        return StructType([StructField(name, field.dataType) for name, field in kinds])
+
+    def _compared(self, rows: pa.Table) -> pa.Table:
+        """Rows of the query with the values by which they are compared."""
+        with self._gateway.translated():
+            return ranked(self._gateway.spark, rows, self._result)
 
     def _chosen(self, found: pa.Table, chosen: Sequence[str]) -> pa.Table:
         """Changes with the columns of the query in their order, under internal names."""

@@ -150,7 +150,7 @@ class WindowedSteps(InMemorySteps):
         for name, state in states.items():
             retained[name], new = state.merged(number)
             chunks[name] = self._checkpoint.write_chunks(name, retained[name].chunks, new)
-        committed = CommittedBatch(number, positions, frontier, origin, {}, counts, chunks, marks=marks)
+        committed = CommittedBatch(number, positions, frontier, origin, counts, chunks, marks=marks)
         committed = committed if self._carried is None else self._carried.named(committed)
         self._known = number, retained  # which counts once it is committed
         return Done(committed, come.count, emitted)

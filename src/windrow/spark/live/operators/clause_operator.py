@@ -52,7 +52,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.pairs_by_spark import Pairs
 from windrow.spark.live.operators.rising_columns import rises, says_missing
 from windrow.spark.logs.clause_view import Feed
-from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, RetainedRows
+from windrow.spark.logs.micro_batch import InstantSpan, PartOutput
 from windrow.streams import FOREVER
 
 __all__ = ["ClauseKernel", "LiveClause", "bind_live", "fragment_of"]
@@ -208,21 +208,23 @@ class LiveClause:
             The partitions of which no more rows will come.
         """
         fragment = fragment_of(gateway, self.bound, rows)
-        known = self._known(span, name, fragment.partition)
+        known = self._known(gateway.spark, span, name, fragment.partition)
         keyed = fragment.keyed(fragment.wide(), known, is_ranked=not self.follows)
         with gateway.translated():
             emitted, retained, report = self._advanced_by(gateway, fragment, keyed, span, until, name, ended)
         span.to_retain[name] = retained
         return PartOutput(fragment.finished(emitted, self.result), report)
 
-    def _known(self, span: InstantSpan, name: str, partition: tuple[str, ...]) -> DataFrame | None:
+    def _known(
+        self, spark: SparkSession, span: InstantSpan, name: str, partition: tuple[str, ...]
+    ) -> DataFrame | None:
         """The keys of partitions of rows that are retained or wait, which equal ones of new rows get; None
         where there are none, or keys need no comparison.
         """
         if self.collated.isdisjoint(partition):
             return None
-        found = [span.before(each) for each in (name, _waiting(name))]
-        frames = [one.frame.select(*partition) for one in found if one is not None]
+        found = ((span.before(name), self.schema), (span.before(_waiting(name)), self.waiting))
+        frames = [_frame_of(spark, one, kinds).select(*partition) for one, kinds in found if one is not None]
         return reduce(DataFrame.unionAll, frames) if frames else None
 
     def _ranked(self, spark: SparkSession, fragment: WindowStage | MatchStage, due: pa.Table) -> pa.Table:
@@ -242,7 +244,7 @@ class LiveClause:
         until: int,
         name: str,
         ended: Ended | None,
-    ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
+    ) -> tuple[DataFrame, KeptRows, Callable[[], int]]:
         spark, kernel, number = gateway.spark, self.kernel, span.number
         came, retained = keyed.toArrow(), _kept(span, name, kernel.growing.partition)
 
@@ -255,7 +257,7 @@ class LiveClause:
 
         if self.follows:
             came, waits = _kept(span, _waiting(name), ()).due(came, is_due, number)
-            span.to_retain[_waiting(name)] = RetainedRows.in_memory(spark, waits, self.waiting)
+            span.to_retain[_waiting(name)] = waits
             came = self._ranked(spark, fragment, came)
         if self.pairs is None:
             moves = kernel.moves_by_time(until)
@@ -266,15 +268,15 @@ class LiveClause:
             clause = self._answered(fragment, search)
             emitted, retained = clause.advanced(retained, came, until, number, ended, moves=moves)
         else:
-            rows, before = frame_of_collected(spark, came, self.due), span.before(name)
-            found = self.pairs.found(gateway, None if before is None else before.frame, rows).toArrow()
+            rows = frame_of_collected(spark, came, self.due)
+            found = self.pairs.found(gateway, _frame_of(spark, retained, self.schema), rows).toArrow()
             is_new = pc.is_null(found.column(AT))
             old, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
             emitted, left = self._advanced_anew(old, came, until, ended)
             retained = retained.without(retained.all()).with_rows(left, number)
         return (
             frame_of_collected(spark, emitted, travelling_schema(self.result)),
-            RetainedRows.in_memory(spark, retained, self.schema),
+            retained,
             lambda: until if (least := self.least(retained, until)) is None else least,
         )
 
@@ -487,7 +489,15 @@ def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
 def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> KeptRows:
     """What the micro-batch before retained under a name, in memory."""
     before = span.before(name)
-    return KeptRows(key) if before is None else before.into_memory(key, span.number)
+    return KeptRows(key) if before is None else before
+
+
+def _frame_of(spark: SparkSession, retained: KeptRows, schema: StructType) -> DataFrame:
+    """Retained rows as a DataFrame."""
+    rows = retained.rows(retained.all())
+    if rows is None:
+        return spark.createDataFrame([], schema)
+    return frame_of_collected(spark, rows.select(schema.names), schema)
 
 
 def _waiting(name: str) -> str:

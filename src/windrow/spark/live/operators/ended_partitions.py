@@ -19,6 +19,7 @@ from windrow.kernels.advance import Ended
 from windrow.kernels.hashing import hashes
 from windrow.punctuations import Closing, Cover, lines_of
 from windrow.punctuations.regions import NULL, Lines, Region, is_exact
+from windrow.spark.arrow import contains
 from windrow.spark.live.operators.punctuated.new_punctuation import new_patterns, schema_of
 from windrow.spark.logs.clause_view import Ends
 from windrow.streams import Position
@@ -123,6 +124,9 @@ def may_end(ends: Ends) -> bool:
         live, lines = one.stream.live, lines_of(schema_of(one.stream))
         if live is None or not all(column in lines for column in one.columns):
             return False
+        kinds = one.stream.frame.schema
+        if any(contains(kinds[column].dataType, "collated") for column in one.columns):
+            return False  # patterns compare bytes
         if not live.has_patterns and one.stream.rowtime not in one.columns:
             return False
     return bool(ends)

@@ -114,7 +114,7 @@ class IncrementalPlan:
     ) -> DataFrame:
         """The rows of an operator, as a leaf."""
         fragments = tuple(map(self._fragment, sides))
-        appends = all(self._appending.issuperset(side.leaves) for side in fragments)
+        appends = all(map(self.appends, fragments))
         is_fixed = operator.windows is not None and operator.windows.kind != "SESSION"
         number, frame = self.leaf(result, appends=appends and (is_fixed or operator.name == "join"))
         self._not_so(not_in_memory(result))
@@ -137,6 +137,10 @@ class IncrementalPlan:
         fragment = self._fragment(frame)
         self._outputs.append(fragment)
         return fragment
+
+    def appends(self, fragment: ProgramFragment) -> bool:
+        """Whether no row of it ever leaves."""
+        return self._appending.issuperset(fragment.leaves)
 
     def _not_so(self, why: str | None) -> None:
         """Remember why the plan cannot be run so, where it is the first reason."""

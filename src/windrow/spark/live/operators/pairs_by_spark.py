@@ -62,7 +62,7 @@ class Pairs:
         searches = (self.plan.start, self.plan.end)
         return (IS_LABEL, *(one.column for one in searches if one is not None and one.column))
 
-    def found(self, gateway: Gateway, retained: DataFrame | None, came: DataFrame) -> DataFrame:
+    def found(self, gateway: Gateway, retained: DataFrame, came: DataFrame) -> DataFrame:
         """The rows of a micro-batch with their positions, and what is found; new ones have NULL as `AT`.
 
         Parameters
@@ -70,15 +70,14 @@ class Pairs:
         gateway
             Of the micro-batch.
         retained
-            The rows that the micro-batch before retained; None before the first.
+            The rows that the micro-batch before retained.
         came
             The rows that came since.
         """
         rows = came.withColumns(
             {field.name: F.lit(None).cast(field.dataType) for field in from_arrow_schema(CARRIED)}
         )
-        if retained is not None:
-            rows = retained.unionByName(rows, allowMissingColumns=True)
+        rows = retained.unionByName(rows, allowMissingColumns=True)
         columns = rows.columns
         sequence = SparkWindow.partitionBy(*self.partition)
         order = [sort_key(key.column, key.descending, key.nulls_first) for key in self.order]

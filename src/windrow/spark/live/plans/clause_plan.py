@@ -48,7 +48,7 @@ from windrow.spark.live.plans.read_names import live_streams, views_of
 from windrow.spark.live.plans.upstream import Upstream
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
-from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, RetainedSchema, Unbounded
+from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, Unbounded
 from windrow.spark.logs.micro_batch import InstantSpan, MicroBatch, PartOutput
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.syntax.nodes import Range
@@ -269,15 +269,15 @@ class ClausePlan(RowtimePlan):
             found |= {name: rows, f"{name}.waiting": BUFFERED_ROWS}
         return found
 
-    def retained(self, path: str = "") -> dict[str, RetainedSchema]:
+    def retained(self, path: str = "") -> dict[str, tuple[str, ...]]:
         """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
-        found: dict[str, RetainedSchema] = {}
+        found: dict[str, tuple[str, ...]] = {}
         for name in self.read & self.catalog.sequences.keys():
             found |= self.catalog.sequences[name].retained()
         for clause in self.clauses:
             name = f"window{path}{clause.clause.key}"
-            found[name] = RetainedSchema(clause.schema, clause.kernel.growing.partition)
-            found[f"{name}.waiting"] = RetainedSchema(clause.waiting, ())
+            found[name] = clause.kernel.growing.partition
+            found[f"{name}.waiting"] = ()
         return found
 
     @property

@@ -19,6 +19,7 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.incremental import Ending, Times
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence
+from windrow.spark.analysis.collations import collated
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitRun, EmitSource, Promising
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan
@@ -83,9 +84,11 @@ class EmittedFlow(EmitEvaluation):
         found = query.temporal_over(frames)
         self._found = found
         kinds = StructType([found.frame.schema[name] for name in found.columns])
-        self._operators.output(found.frame)
+        output = self._operators.output(found.frame)
         if self._operators.why_not is not None:
             return self._operators.why_not
+        if collated(kinds) and not (query.how.delay is None and self._operators.appends(output)):
+            return "changes of texts with a collation"  # in memory they would be compared by their bytes
         self._closing_columns = query.closing_columns(kinds, self._inside) if query.how.watermark else []
         return None
 
@@ -233,7 +236,7 @@ class EmittedFlow(EmitEvaluation):
     @cached_property
     def _groups(self) -> list[str] | None:
         """The columns by which changes are counted; None where they are not."""
-        is_counted = self._envelope == "one-sql" and self._query.timed.counts
+        is_counted = self._envelope == "one-sql" and self._query.counts
         return self._query.keys(self._found) if is_counted else None
 
     # -- micro-batches ---------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read
 from windrow.spark.live.reading.windowed_queries import planned_windows, scale_of
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
-from windrow.spark.logs.clause_view import ClauseSource, Ends, RetainedSchema, Unbounded
+from windrow.spark.logs.clause_view import ClauseSource, Ends, Unbounded
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.streams import FOREVER, NamedStream, Ordering
 from windrow.syntax.canonical_text import canonical_text
@@ -310,7 +310,7 @@ class ReaderPlan(LivePlan):
 class RowtimePlan(LivePlan):
     """A query whose micro-batches go from one instant of rowtime to the next."""
 
-    def retained(self) -> dict[str, RetainedSchema]:
+    def retained(self) -> dict[str, tuple[str, ...]]:
         """The rows of clauses, also of those that it follows, by the names under which they are retained."""
         return {}
 
@@ -480,9 +480,9 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         closing = dict.fromkeys(map(str, self._bounding(window)))
         return f", or punctuations of {' and '.join(closing)}" if closing else ""
 
-    def retained(self) -> dict[str, RetainedSchema]:
+    def retained(self) -> dict[str, tuple[str, ...]]:
         """The rows of the clauses that it follows."""
-        found: dict[str, RetainedSchema] = {}
+        found: dict[str, tuple[str, ...]] = {}
         for name in sequences_of(self.catalog, self.query):
             found |= self.catalog.sequences[name].retained()
         return found

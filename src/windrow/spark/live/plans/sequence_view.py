@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from windrow.algebra.names import without_since
 from windrow.spark.live.plans.clause_plan import ClausePlan
-from windrow.spark.logs.clause_view import Ends, Feed, RetainedSchema, Unbounded
+from windrow.spark.logs.clause_view import Ends, Feed, Unbounded
 from windrow.spark.logs.micro_batch import Coming, MicroBatch
 from windrow.spark.logs.session_streams import Stream
 
@@ -80,7 +80,7 @@ class SequenceView:
         """Which rows these are, and until when they are retained, by the same names."""
         return self.plan.reasons(f".{self.name.lower()}")
 
-    def retained(self) -> dict[str, RetainedSchema]:
+    def retained(self) -> dict[str, tuple[str, ...]]:
         """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""
         return self.plan.retained(f".{self.name.lower()}")
 

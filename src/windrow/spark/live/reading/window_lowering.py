@@ -19,7 +19,7 @@ from windrow.plan.reasons import Reason
 from windrow.plan.rules import applied
 from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory
 from windrow.spark.analysis.schemas import SparkAnalyser
-from windrow.spark.arrow import arrow_type, is_carried, is_orderable
+from windrow.spark.arrow import arrow_type, contains, is_carried, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.incremental_plan import computed_elsewhere
 from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery
@@ -409,6 +409,9 @@ class WindowLowering:
         ties = () if is_ordered or (sizes.rows is None and by_value is None) else side.stream.ties
         window = replace(sizes, partition=partition, ties=ties, by_value=by_value)
         fields = [*in_memory(StructType([StructField(*one) for one in types.items()]))]
+        odd = next((kinds[tie] for tie in ties if contains(kinds[tie], "collated")), None)
+        if odd is not None:
+            return f"an order of rows of one instant by a column of type {odd.simpleString()}"
         of_ties = {tie: arrow_type(kinds[tie]) for tie in ties}
         if None in of_ties.values():
             return "columns of this type"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.checkpoints.size import size_of
 from windrow.spark.live.plans.live_plan import BUFFERED_ROWS, LivePlan
 from windrow.spark.live.reports.progress_report import instant_text
 from windrow.spark.live.sinks.into_stream import rescaled_tick
@@ -24,7 +21,6 @@ __all__ = [
     "RetainedRowsOf",
     "StateRow",
     "producers_of",
-    "retained_in",
     "retained_of",
     "state_of",
     "timed_state_of",
@@ -48,26 +44,6 @@ class RetainedRowsOf:
     def of(rowtimes: pa.ChunkedArray, size: int | None) -> RetainedRowsOf:
         """The numbers of rows with these rowtimes."""
         return RetainedRowsOf(len(rowtimes), size, pc.min(rowtimes).as_py())
-
-
-def retained_in(path: Path, scale: TimeScale, rowtimes: Collection[str]) -> RetainedRowsOf:
-    """The numbers of the rows in a file of the checkpoint, or in a folder of Parquet files.
-
-    Parameters
-    ----------
-    scale
-        The unit of the rows' ticks.
-    rowtimes
-        The names of columns that may be rowtimes: ticks, times or dates.
-    """
-    if path.is_dir():
-        files = [pq.read_table(file) for file in sorted(path.glob("*.parquet"))]
-        size = size_of(path)
-    else:
-        with pa.ipc.open_file(path) as file:
-            files = [file.read_all()]
-        size = path.stat().st_size
-    return retained_of(files, size, scale, rowtimes)
 
 
 def retained_of(

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from windrow.errors import InputError
 from windrow.kernels.incremental import netted
 from windrow.kernels.zset.relation import AT, DIFF
+from windrow.spark.analysis.collations import collated
 from windrow.spark.collected import MOST_COLLECTED, collected, is_plain
 from windrow.spark.live.sinks.sink import Around, InFolder, Sink, uri, written_to
 from windrow.spark.relations.time_varying_relation import columns_of
@@ -85,7 +86,7 @@ class FullTable(Around):
             return 0
         pending = self.folder / f".{uuid.uuid4().hex}.pending"
         is_small = table is not None and (before is None or _count(before) <= MOST_COLLECTED)
-        if table is not None and is_small and is_plain(changes.schema):
+        if table is not None and is_small and is_plain(changes.schema) and not collated(changes.schema):
             self._apply_in_memory(table, before, pending)
         else:
             self._apply(changes, before, pending)

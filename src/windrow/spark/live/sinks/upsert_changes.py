@@ -12,6 +12,7 @@ from pyspark.sql.types import StringType, StructType
 from windrow.errors import AnalysisError, InputError
 from windrow.kernels.incremental import upserts
 from windrow.kernels.zset.relation import AT, DIFF
+from windrow.spark.analysis.collations import ranked
 from windrow.spark.arrow import is_orderable
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.sinks.sink import Around, Sink
@@ -69,7 +70,8 @@ class Upserts(Around):
         instants = collected.column(AT)
         ticks = instants.cast(pa.int32()).cast(pa.int64()) if pa.types.is_date32(instants.type) else instants
         collected = collected.set_column(collected.column_names.index(AT), AT, ticks.cast(pa.int64()))
-        became = upserts(collected, [columns[place] for place in self.key])
+        compared = ranked(rows.sparkSession, collected, changes.schema)
+        became = upserts(collected, [columns[place] for place in self.key], compared)
         if became.twice is not None:
             raise self._twice(became.rows.slice(became.twice, 1))
         code = np.where(became.is_there, 1 + became.was_there, 0)

@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.plan.columns import ROWS
 from windrow.spark.analysis.arrow_columns import in_memory
+from windrow.spark.analysis.collations import collated
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
@@ -67,6 +68,8 @@ class WindowGraph(Graph):
             return "DIFFERENCE USING"
         if self.windowed.kind == "RSTREAM" and not self.windowed.passes_on:
             return "all rows at each instant"
+        if collated(self.windowed.result):
+            return "texts with a collation"  # which buckets would compare by their bytes
         if self.windowed.over_windows is not None and self.windowed.over_windows.tables:
             return "a table beside windows"  # its rows would have to be those of the first start
         return (
