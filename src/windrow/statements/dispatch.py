@@ -39,7 +39,7 @@ from windrow.spark.relations.table_functions_in_from import TableFunctions, call
 from windrow.spark.scan.files_in_text import with_files
 from windrow.statements.clauses_over_streams import names_sequence, plan_to_start, run_sequence
 from windrow.statements.clauses_over_windows import with_clauses_cut
-from windrow.statements.composed import as_of_now, queries_inside, relation_inside, with_emitted
+from windrow.statements.composed import RunQuery, as_of_now, queries_inside, relation_inside, with_emitted
 from windrow.statements.compound_statements import run_compound
 from windrow.statements.definitions.session_functions import (
     calls_functions,
@@ -174,6 +174,15 @@ def _is_ours(gateway: Gateway, catalog: Catalog, query: str) -> bool:
 def _function(gateway: Gateway, catalog: Catalog, text: str, execution: str) -> Relation | None:
     """Run CREATE or DROP of a function over windows; None for any other statement."""
 
+    def is_ours(query: str) -> bool:
+        return _is_ours(gateway, catalog, query)
+
+    return create_or_drop_function(gateway, catalog, text, _planned(gateway, catalog, execution), is_ours)
+
+
+def _planned(gateway: Gateway, catalog: Catalog | None, execution: str) -> RunQuery:
+    """What plans a query, for its columns."""
+
     def planned(query: str) -> Relation:
         asked, gateway.plan_only = gateway.plan_only, True
         try:
@@ -181,10 +190,7 @@ def _function(gateway: Gateway, catalog: Catalog, text: str, execution: str) -> 
         finally:
             gateway.plan_only = asked
 
-    def is_ours(query: str) -> bool:
-        return _is_ours(gateway, catalog, query)
-
-    return create_or_drop_function(gateway, catalog, text, planned, is_ours)
+    return planned
 
 
 def _run(
@@ -197,7 +203,7 @@ def _run(
     if catalog is not None and (about := _function(gateway, catalog, text, execution)) is not None:
         return about
     if may_call_functions(text, known):
-        with with_functions(gateway, known, text) as read:
+        with with_functions(gateway, known, text, _planned(gateway, catalog, execution)) as read:
             if read is not None:
                 return _run(gateway, read, [], execution, catalog)
     if (piped := _as_nested_queries(text, catalog)) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.live import emit_queries
@@ -22,7 +23,7 @@ from tests.live.emit_queries import (
     recorded,
 )
 from tests.live.random_logs import COLUMNS, table
-from windrow import WindrowError
+from windrow import Memory, Session, WindrowError
 from windrow.kernels.incremental import UnmatchedError
 from windrow.spark.live.checkpoints import carried_state
 from windrow.spark.live.checkpoints.carried_state import Carried
@@ -305,6 +306,30 @@ def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeyp
     given, told = live(spark, tmp_path, logs, None, set(), query)
     assert counted(given) == counted([recorded(spark, logs, None, query)])
     assert told["rows_in_windows"] == kept
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_rows_of_sessions_of_texts_stay_while_an_equal_text_can_join_them(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(emit_rows, "FINAL_FROM", 0)
+    (incoming := tmp_path / "in").mkdir()
+    query = (
+        "SELECT c, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY c, DESCRIPTOR(ts), 2)"
+        " GROUP BY c, wend EMIT STREAM"
+    )
+    sink = Memory()
+    for number, rows in enumerate([[(0, "a"), (2, "A"), (4, "A"), (6, "A")], [(8, "a")]]):
+        ts, c = zip(*rows, strict=True)
+        pq.write_table(pa.table({"ts": ts, "c": c}), incoming / f"{number}.parquet")
+        session = Session(spark)
+        arriving = spark.readStream.schema("ts bigint, c string collate UTF8_LCASE").parquet(str(incoming))
+        session.stream("s", arriving, rowtime="ts", unit="seconds", lag=0)
+        start = {"checkpoint": tmp_path / "c", "envelope": "diff", "trigger": {"availableNow": True}}
+        session.sql(query).start(sink, **start).await_termination()
+    found = Counter()
+    for one in sink.batches.values():
+        for row in one.to_pylist():
+            found[row["c"].lower(), row["wend"], row["n"]] += row["_diff"]
+    assert {row for row, count in found.items() if count} == {("a", 10, 5)}
 
 
 NESTED = [

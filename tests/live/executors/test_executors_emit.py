@@ -108,6 +108,10 @@ OF_TWO = {
     "groups of both": "SELECT k, COUNT(*) AS n, SUM(v) AS v FROM (SELECT k, v FROM s UNION ALL SELECT k, "
     "v + 1 FROM t ) GROUP BY k EMIT STREAM",
     "keys but for some": "SELECT k FROM s EXCEPT SELECT k FROM t EMIT STREAM",
+    "rows with a partner within an interval or none": "SELECT s.k, s.v, t.v AS w FROM s LEFT JOIN t ON s.k ="
+    " t.k AND t.ts BETWEEN s.ts - 1 AND s.ts + 2 EMIT STREAM AFTER WATERMARK",
+    "rows without a partner within an interval": "SELECT k, v FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE"
+    " t.k = s.k AND t.ts BETWEEN s.ts AND s.ts + 2) EMIT STREAM AFTER WATERMARK ALLOWED LATENESS 1",
 }
 
 END = ("a", None, None, None, 30)

@@ -306,7 +306,9 @@ def test_strings_that_a_collation_calls_equal_are_one_partition(session, collati
 def test_keys_that_a_collation_compares_are_those_of_texts_in_lower_case(spark, keys, source, execution):
     session = windrow.Session(spark, execution=execution)
     rows = [(1, "a", 1), (2, "A", 2), (3, "b", 0), (4, "a", 7), (5, "B", 4), (6, "A", 1)]
-    session.stream("texts", spark.createDataFrame(rows, "ts bigint, x string, v int"), rowtime="ts", unit="s")
+    session.stream(
+        "texts", spark.createDataFrame(rows, "ts bigint, x string, v int"), rowtime="ts", unit="seconds"
+    )
     query = (
         "SELECT f.ts, e.ts AS u, COUNT(w) AS n FROM {} WINDOW BY w AS"
         " (TYPE SLIDING {} START AS f END AS e WHEN e.v > f.v)"

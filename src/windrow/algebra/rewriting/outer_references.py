@@ -9,10 +9,11 @@ from windrow.algebra.scopes import VisibleRelations, first_of, parts_of_from, sc
 from windrow.errors import AnalysisError
 from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.nodes import BlockText, Range, Side
+from windrow.syntax.operands import may_be_operand
 from windrow.syntax.patterns.match_nodes import MatchRelation, variable_name
 from windrow.syntax.patterns.pattern_windows import PatternBlock
 from windrow.syntax.patterns.row_patterns import variables_of
-from windrow.syntax.tokens import TokenKind, TokenList
+from windrow.syntax.tokens import TokenList
 
 __all__ = [
     "Clause",
@@ -304,18 +305,7 @@ class _Finder:
     def may_be_column(self, at: int) -> bool:
         """Whether an operand begins with this name; not an alias, a type, a function or a relation."""
         tokens = self.tokens
-        token, before = tokens[at], tokens[at - 1]
-        if not token.is_name or tokens.is_symbol(at + 1, "(") or begins_relation(tokens, at):
-            return False
         if at in self.starts:
-            return True
-        if before.kind is TokenKind.SYMBOL:
-            if tokens.word(tokens.parent[at] - 1) == "USING":
-                return False
-            return before.text not in (".", ":", ")", "]", "::")
-        return before.word in _BEFORE_OPERANDS
-
-
-_BEFORE_OPERANDS = {"AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "SELECT", "HAVING", "BY", "DISTINCT",
-                    "ALL", "IN", "BETWEEN", "FROM", "WHERE", "ON", "DIV", "LIKE", "ILIKE", "RLIKE", "QUALIFY",
-                    "ESCAPE"}  # fmt: skip
+            is_call = tokens.is_symbol(at + 1, "(")
+            return tokens[at].is_name and not is_call and not begins_relation(tokens, at)
+        return may_be_operand(tokens, at)

@@ -18,7 +18,7 @@ may have more values than the query around compares with, but never fewer. NULL 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from windrow.algebra.names import OUTER, QUALIFIED, of_relation
@@ -354,10 +354,12 @@ def filters(
     scope: VisibleRelations,
     text: Callable[[int, int], SqlText],
     calls: Collection[int] = (),
+    is_known: Callable[[Range], bool] | None = None,
 ) -> list[SqlText]:
     """The conditions of WHERE that are about these relations alone, and have none of these `calls` in them.
 
     Values of rows that WHERE leaves out would be more work, and a WHEN may fail for them: ``o.x <> 0``.
+    `is_known` is asked of those where the text does not show it.
     """
     if scope.where is None:
         return []
@@ -368,15 +370,19 @@ def filters(
     is_sole = scope.is_whole and tokens.parent[scope.at] < 0
 
     def is_about_them(part: Expression) -> bool:
-        if any(
-            tokens.word(at) in ("SELECT", "WITH", "FROM") or varies_by_run(tokens, at) or at in calls
-            for at in range(*part.range)
-        ):
+        if any(varies_by_run(tokens, at) or at in calls for at in range(*part.range)):
             return False
+        has_query = any(tokens.word(at) in ("SELECT", "WITH", "FROM") for at in range(*part.range))
         names = (name.parts for name in names_in(part))
-        return is_sole or all(len(name) > 1 and name[0].lower() in scope.names for name in names)
+        if not has_query and (is_sole or all(_is_of(name, scope) for name in names)):
+            return True
+        return is_known is not None and is_known(part.range)
 
     return [SqlText.of("(", text(*part.range), ")") for part in parts if is_about_them(part)]
+
+
+def _is_of(name: Sequence[str], scope: VisibleRelations) -> bool:
+    return len(name) > 1 and name[0].lower() in scope.names
 
 
 def refuse_changing(tokens: TokenList, source: Range, ctes: tuple[Cte, ...]) -> None:

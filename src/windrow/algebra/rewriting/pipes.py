@@ -24,7 +24,7 @@ from windrow.syntax.query_parts import begins_window_by, is_set_operator, level_
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["Level", "as_nested_queries", "is_pipe", "level_of"]
+__all__ = ["Level", "Piped", "as_nested_queries", "is_pipe", "level_of"]
 
 _BEGINS_QUERY = {"SELECT", "FROM", "TABLE", "VALUES"}
 
@@ -40,7 +40,7 @@ def as_nested_queries(tokens: TokenList) -> SqlText | None:
         ``PARSE_SYNTAX_ERROR`` for text that is not allowed behind the operator.
     """
     for at in opened_windows(tokens):
-        found = _Piped(tokens, level_of(tokens, at)).pattern_window(at)
+        found = Piped(tokens, level_of(tokens, at)).pattern_window(at)
         if found is not None:
             return found
     for at in range(len(tokens)):
@@ -52,7 +52,7 @@ def as_nested_queries(tokens: TokenList) -> SqlText | None:
             and has_parts(tokens, at + 1)
         )
         if is_window or is_match:
-            found = _Piped(tokens, level_of(tokens, at)).text(at, is_window=is_window)
+            found = Piped(tokens, level_of(tokens, at)).text(at, is_window=is_window)
             if found is not None:
                 return found
     return None
@@ -107,7 +107,9 @@ def _is_named(tokens: TokenList, own: list[int], index: int) -> bool:
 
 
 @dataclass(frozen=True)
-class _Piped:
+class Piped:
+    """A pipe, of which operators become SELECTs."""
+
     tokens: TokenList
     level: Level
 

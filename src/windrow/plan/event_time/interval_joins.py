@@ -3,12 +3,15 @@
 Of ``o LEFT JOIN p ON o.id = p.id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 10 MINUTES`` a row of `o` without
 a partner is final when the watermark of `p` is above ``o.ts + INTERVAL 10 MINUTES``. So that expression is a
 column of event time of the join's rows, by the watermark of `p`.
+
+Where both sides are streams, and the other one is bounded from below too, rows are late that come when this
+was final (:func:`reach_of`). So no row retracts a final one, and neither side is needed for longer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from windrow.plan.columns import Expression, Scope, column_named, within
 from windrow.plan.event_time.expression_times import event_of, mapped
@@ -22,7 +25,7 @@ from windrow.syntax.queries import conjuncts
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
-__all__ = ["as_of", "bounded"]
+__all__ = ["Reach", "as_of", "bounded", "reach_of"]
 
 
 def bounded(
@@ -48,6 +51,97 @@ def bounded(
                 continue
             made = replace(event, decides_late=False, greatest=None, least_open=None, is_optional=False)
             yield made, _slice(tokens, condition.text, greater)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far apart the partners are in a join of two streams that outputs rows without a partner.
+
+    Attributes
+    ----------
+    own, other
+        The columns of the rowtimes: of the side whose rows may have no partner, and of the partners.
+    origins
+        The places of both streams.
+    last
+        SQL for the last rowtime of a partner, in which ``{t}`` is a row's own.
+    first
+        SQL for the last rowtime of a row of which another one is a partner, in which ``{t}`` is that of the
+        other one.
+    """
+
+    own: str
+    other: str
+    origins: tuple[int, int]
+    last: str
+    first: str
+
+    @property
+    def needed(self) -> str:
+        """SQL for the last rowtime of a partner of the rows of which another one is a partner."""
+        return self.last.replace("{t}", self.first)
+
+
+def reach_of(
+    kind: str, conditions: Iterable[Expression], scope: Scope, left: Facts, right: Facts
+) -> Reach | None:
+    """The reach of an outer or anti join of two streams; None for others, and without both bounds."""
+    if kind not in ("left", "right", "anti") or any(
+        not facts.raw or facts.updates or len(facts.places) != 1 or facts.places != facts.watermarks
+        for facts in (left, right)
+    ):
+        return None
+    own, other = (left, right) if lacking_in(kind) == (1,) else (right, left)
+    last, first = list[tuple[str, str, str]](), list[tuple[str, str, str]]()
+    for condition in conditions:
+        tokens = tokenize(condition.text.render())
+        for less, greater in _ordered(tokens):
+            one, two = _shifted(tokens, greater, scope, own), _shifted(tokens, less, scope, other)
+            if one is not None and two is not None and not {one.sign, two.back.sign} & {"-"}:
+                last.append((one.column, two.column, two.back.of(one.of("{t}"))))
+            one, two = _shifted(tokens, less, scope, own), _shifted(tokens, greater, scope, other)
+            if one is not None and two is not None:
+                first.append((one.column, two.column, one.back.of(two.of("{t}"))))
+    since = {(column, partner): text for column, partner, text in first}
+    for column, partner, until in last:
+        if (column, partner) in since:
+            origins = own.events[column].origin, other.events[partner].origin
+            return Reach(column, partner, origins, until, since[column, partner])
+    return None
+
+
+@dataclass(frozen=True)
+class _Shifted:
+    """A rowtime, and the length that is added to it or taken from it; `sign` is empty without one."""
+
+    column: str
+    sign: str = ""
+    length: str = ""
+
+    def of(self, text: str) -> str:
+        """The same of the SQL of another instant."""
+        return f"({text} {self.sign} {self.length})" if self.sign else text
+
+    @property
+    def back(self) -> _Shifted:
+        """What undoes it."""
+        return replace(self, sign={"+": "-", "-": "+"}.get(self.sign, ""))
+
+
+def _shifted(tokens: TokenList, item: Range, scope: Scope, facts: Facts) -> _Shifted | None:
+    """The rowtime of a stream, as it is or shifted once; None for other expressions."""
+    start, stop = within(tokens, item)
+    name = _time_in(tokens, (start, stop))
+    column = None if name is None else column_named(tokens, name, scope)
+    event = facts.events.get(column or "")
+    if name is None or column is None or event is None or event.mapped != "{t}" or event.peers:
+        return None
+    if name == (start, stop):
+        return _Shifted(column)
+    length = tokens.sql[tokens[name[1] + 1].start : tokens[stop - 1].stop]
+    if name[0] != start or "-" in length or not _is_length(tokens, name[1] + 1, stop):
+        return None
+    return _Shifted(column, tokens[name[1]].text, length)
 
 
 def as_of(facts: Facts, conditions: Iterable[Expression], scope: Scope) -> Facts:

@@ -20,7 +20,7 @@ from windrow.plan.nodes import Input as Relation
 from windrow.plan.visible import VisibleColumns
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["late_for_groups", "late_for_sessions", "without", "without_pairs"]
+__all__ = ["late_for_groups", "late_for_sessions", "not_late", "without", "without_pairs"]
 
 Marks = Mapping[int, str]
 """The columns with watermarks, by the places of their streams."""
@@ -61,8 +61,12 @@ def _least(marks: Marks) -> str:
 
 def without(rows: Node, scope: Scope, late: SqlText) -> Filter:
     """A filter that removes late rows."""
-    condition = Expression(SqlText.of("NOT coalesce(", late, ", FALSE)"), BooleanType())
-    return Filter(rows, scope, (condition,), "WHERE", _LABEL)
+    return Filter(rows, scope, (not_late(late),), "WHERE", _LABEL)
+
+
+def not_late(late: SqlText) -> Expression:
+    """The condition that a row or pair is not late."""
+    return Expression(SqlText.of("NOT coalesce(", late, ", FALSE)"), BooleanType())
 
 
 def without_pairs(rows: Node, late: SqlText, marks: Marks, visible: VisibleColumns) -> Node:
@@ -75,8 +79,7 @@ def without_pairs(rows: Node, late: SqlText, marks: Marks, visible: VisibleColum
         return rows
     made = visible.showing(rows, marks.values())
     assert isinstance(made, Join)
-    condition = Expression(SqlText.of("NOT coalesce(", late, ", FALSE)"), BooleanType())
-    return replace(made, conditions=(*made.conditions, condition))
+    return replace(made, conditions=(*made.conditions, not_late(late)))
 
 
 def _is_temporal(node: Node) -> bool:

@@ -27,10 +27,10 @@ def note(node: Node, facts: Facts, state: str | None = None) -> str:
     return output if state is None else f"{output}; state: {state}"
 
 
-def state_of_joins(meeting: Sequence[Sequence[ClosedBy]]) -> str:
-    """The state of a join with these conditions."""
+def state_of_joins(meeting: Sequence[Sequence[ClosedBy]], passed: str = "equal columns") -> str:
+    """The state of a join with these conditions, and what of it the watermark passes."""
     kinds = {type(each) for grouping in meeting for each in grouping}
-    by = {ClosedKeys: "the watermark has passed the equal columns", Closed: "punctuation closes them"}
+    by = {ClosedKeys: f"the watermark has passed the {passed}", Closed: "punctuation closes them"}
     return f"rows until {' or '.join(by[kind] for kind in by if kind in kinds)}" if kinds else ALL_ROWS
 
 

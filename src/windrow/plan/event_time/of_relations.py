@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from windrow.plan import nodes as plan
-from windrow.plan.columns import Column, Expression, Scope
+from windrow.plan.columns import ROWS, Column, Expression, Scope
 from windrow.plan.event_time.closed_columns import (
     joined,
     met,
@@ -15,12 +15,15 @@ from windrow.plan.event_time.deriving import Derived, Deriving
 from windrow.plan.event_time.facts import (
     Closed,
     ClosedBy,
+    ClosedKeys,
     EventColumn,
     Facts,
+    Judging,
 )
 from windrow.plan.event_time.finality import LACKING, combined, lacking_in
-from windrow.plan.event_time.interval_joins import as_of, bounded
+from windrow.plan.event_time.interval_joins import Reach, as_of, bounded, reach_of
 from windrow.plan.event_time.join_times import Keys, in_both, linked, optional
+from windrow.plan.event_time.late import not_late, without
 from windrow.plan.event_time.notes import ALL_ROWS, state_of_joins
 from windrow.plan.event_time.refusals import never_complete, unsupported
 from windrow.plan.visible import chosen, with_columns
@@ -37,7 +40,7 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
     kind, keys = node.kind, node.keys
     judged = judged and kind == "inner"
     (left, mine), (right, theirs) = (deriving.of(side, judged=judged) for side in (node.left, node.right))
-    made: plan.Node = replace(node, left=left, right=right)
+    made = replace(node, left=left, right=right)
     if not (mine.reads_streams or theirs.reads_streams):
         return made, Facts()
     mine, theirs = joined(kind, keys, *linked(kind, keys, mine, theirs))
@@ -45,7 +48,8 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
         kind in _OF_THE_FIRST if not theirs.reads_streams else kind == "inner" and not mine.reads_streams
     )
     meeting: tuple[tuple[ClosedBy, ...], ...] = ()
-    if not is_by_row:
+    reach = reach_of(kind, node.conditions, node.scope, mine, theirs) if deriving.waits else None
+    if not is_by_row and reach is None:
         meeting = met(kind, mine, theirs, judges=judged, waits=deriving.waits)
         deriving.met_by_keys |= any(isinstance(each, Closed) for grouping in meeting for each in grouping)
     intervals = [] if kind in _APPENDING else [*bounded(kind, node.conditions, node.scope, mine, theirs)]
@@ -57,9 +61,43 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
         unbounded=facts.unbounded or (None if is_by_row or meeting else "of a join"),
         finality=combined(mine.finality, theirs.finality, lacking=LACKING.get(kind), of=lacking_in(kind)),
     )
-    made, facts = _within(deriving, made, facts, node.scope, intervals)
-    deriving.note(node, facts, None if is_by_row else state_of_joins(meeting))
-    return made, facts
+    if reach is not None:
+        made, meeting = _reaching(deriving, made, facts, reach)
+        facts = replace(facts, closes=(*facts.closes, *meeting), unbounded=mine.unbounded or theirs.unbounded)
+    extended, facts = _within(deriving, made, facts, node.scope, intervals)
+    passed = "equal columns" if reach is None else "interval"
+    deriving.note(node, facts, None if is_by_row else state_of_joins(meeting, passed))
+    return extended, facts
+
+
+def _reaching(
+    deriving: Deriving, made: plan.Join, facts: Facts, reach: Reach
+) -> tuple[plan.Join, tuple[tuple[ClosedBy, ...], ...]]:
+    """A join without the rows and pairs that are late for it, and the conditions that close its rows.
+
+    A row is late when it and its partners were complete; a pair, when its row was complete as the partner
+    came.
+    """
+    own, other = reach.origins
+    marks = deriving.marks(facts, reach.origins)
+    deriving.judgings += [Judging(reach.last, "{t}", own), Judging("{t}", "{t}", other)]
+
+    def below(text: str, column: str, place: int) -> SqlText:
+        return SqlText.of(f"{text.replace('{t}', f'{ROWS}.{column}')} < {ROWS}.{marks[place]}")
+
+    ways = {
+        reach.own: below(reach.last, reach.own, own),
+        reach.other: below(reach.needed, reach.other, other),
+    }
+    sides = []
+    for side in (made.left, made.right):
+        column = next(one for one in ways if deriving.visible.has(side, one))
+        place = own if column == reach.own else other
+        sides.append(without(deriving.visible.showing(side, [marks[place]]), Scope(), ways[column]))
+    pair = not_late(below(reach.last, reach.own, other))
+    joined = replace(made, left=sides[0], right=sides[1], conditions=(*made.conditions, pair))
+    closed = (ClosedKeys(reach.last, "{t}", own), ClosedKeys(reach.needed, "{t}", other))
+    return joined, (closed,)
 
 
 def _both(mine: Facts, theirs: Facts, kind: str, *, beside: bool) -> Facts:

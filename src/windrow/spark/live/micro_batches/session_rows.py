@@ -18,6 +18,7 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.packing.numbering import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
 from windrow.plan.event_time import ClosedKeys
+from windrow.spark.arrow import contains
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
@@ -125,7 +126,10 @@ def final_at_once(
         window = window_of(plan, each)
         if window is None or not _is_timed(rows.schema.field(window.time).type):
             return None
-        kind = StructField("end", plan.catalog.streams[name].frame.schema[window.time].dataType)
+        kinds = plan.catalog.streams[name].frame.schema
+        if any(contains(kinds[key].dataType, "collated") for key in window.keys):
+            return None  # here they would be compared by their bytes
+        kind = StructField("end", kinds[window.time].dataType)
         below = partial(plan.below, each.greatest, each.least, name, column="end")
         ask = partial(conditions.is_true_at, (name, each), kind, below, mark=mark)
         ended_by[each] = ended(window, rows, ask)

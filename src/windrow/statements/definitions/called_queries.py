@@ -1,0 +1,291 @@
+"""The query that a call of a SQL function over windows stands for.
+
+SELECT f.day, t.n FROM t, LATERAL colder(t.n) AS f
+→  SELECT f.day, t.n FROM t, LATERAL (
+SELECT __returned.* FROM (
+SELECT colder.__argument0, struct(CAST(__result.__column0 AS INT) AS day) AS __returned
+FROM (SELECT DISTINCT CAST(t.n AS INT) AS least, CAST(t.n AS INT) AS __argument0 FROM t) AS colder,
+LATERAL (SELECT s.day FROM readings WINDOW BY …) AS __result(__column0))
+WHERE __argument0 <=> CAST(t.n AS INT)) AS f
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from windrow.algebra.aggregate_calls import calls_aggregate
+from windrow.algebra.names import piece_of
+from windrow.algebra.rewriting.outer_values import filters, refuse_changing
+from windrow.algebra.scopes import VisibleRelations, scopes
+from windrow.errors import NotSupportedError, WindrowError
+from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.plans import rows_change_by_run
+from windrow.statements.definitions.calls_over_selects import ColumnsOf, is_in_key
+from windrow.statements.definitions.function_calls import (
+    every_call,
+    first_of_call,
+    is_of_relation,
+    select_around,
+)
+from windrow.statements.definitions.stored_functions import KnownFunctions
+from windrow.statements.definitions.stored_text import literal
+from windrow.syntax.cql_clauses import alias_after, begins_relation
+from windrow.syntax.definitions.sql_functions import SqlFunction, arguments_of
+from windrow.syntax.nodes import BlockText, Range
+from windrow.syntax.operands import may_be_operand
+from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.patterns.match_relations import find_matches
+from windrow.syntax.query_parts import find_window_queries, visible_ctes
+from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.subqueries import opens_query, own_relations, subqueries
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["COLUMN", "RESULT", "names_of_columns", "query_of_call"]
+
+RESULT, COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argument"
+"""Names of the relation that a function's query is, and of its columns."""
+
+
+def query_of_call(
+    gateway: Gateway, tokens: TokenList, at: int, functions: KnownFunctions, columns_of: ColumnsOf
+) -> str:
+    """The query that a call stands for, in brackets.
+
+    Raises
+    ------
+    AnalysisError
+        ``WRONG_NUM_ARGS``.
+    NotSupportedError
+        ``UNSUPPORTED_QUERY`` for arguments of what a query of these values alone cannot read,
+        ``NONDETERMINISTIC_QUERY`` for columns of rows that may be others when they are read again.
+    """
+    function = functions.called(tokens, at)
+    assert function is not None
+    select = select_around(tokens, at)
+    if select is not None and select.is_in("ORDER", at):
+        raise NotSupportedError(
+            f"function {function.name}, which makes windows, cannot be called in ORDER BY",
+            condition="UNSUPPORTED_QUERY",
+            sql=tokens.sql,
+            span=tokens.span(first_of_call(tokens, at), tokens.partner[at + 1] + 1),
+            hint="select it with a name, and order by this",
+        )
+    arguments = arguments_of(tokens, at, function)
+    given = [argument for argument in arguments if not isinstance(argument, str)]
+    values = [
+        SqlText.of("CAST(", one if isinstance(one, str) else piece_of(tokens, *one), f" AS {parameter.kind})")
+        for one, parameter in zip(arguments, function.parameters, strict=True)
+    ]
+    if any(_reads_columns(gateway, tokens, argument, functions) for argument in given):
+        source = _around(gateway, tokens, at, function, given)
+        source = _filtered(tokens, at, functions, source, columns_of)
+        compared = [
+            key
+            for argument, value in zip(arguments, values, strict=True)
+            for key in _compared(tokens, at, argument, value, functions)
+        ]
+        query = _for_each_value(function, values, source, compared, is_one=is_in_key(tokens, at))
+    else:
+        query = SqlText.of("(SELECT ", _listed(function), _from(function, values, SqlText()), ")")
+    close = tokens.partner[at + 1] + 1
+    is_named = alias_after(tokens, close, len(tokens)) is not None
+    named = "" if is_named or not is_of_relation(tokens, at) else f" AS {quoted(function.name)}"
+    return query.render() + named
+
+
+def _compared(
+    tokens: TokenList, at: int, argument: Range | str, value: SqlText, functions: KnownFunctions
+) -> list[SqlText]:
+    """What is compared with the row around to find the rows of an argument: its value.
+
+    These are the columns that it reads, if it is of other calls or subqueries, which would be in another one.
+    """
+    if isinstance(argument, str):
+        return [value]
+    has_query = any(opens_query(tokens, one) for one in range(*argument))
+    if not has_query and not any(argument[0] <= one < argument[1] for one in every_call(tokens, functions)):
+        return [value]
+    scope = _scope(tokens, at)
+    assert scope is not None
+    found: dict[tuple[str, ...], SqlText] = {}
+    for one in range(*argument):
+        if not may_be_operand(tokens, one):
+            continue
+        name = tokens[one].name.lower()
+        has_relation = tokens.is_symbol(one + 1, ".") and name in scope.names
+        inner = [query for query in subqueries(tokens, argument) if query[0] <= one < query[1]]
+        if inner and (not has_relation or name.upper() in own_relations(tokens, inner[0])):
+            continue
+        place = (one, one + 3 if has_relation else one + 1)
+        found[tokens.folded(*place)] = piece_of(tokens, *place)
+    if not found:
+        raise NotSupportedError(
+            "an argument with a subquery that reads columns without their relations is not supported",
+            condition="UNSUPPORTED_QUERY",
+            sql=tokens.sql,
+            span=tokens.span(*argument),
+            hint="write the relation before each, as in t.v",
+        )
+    return list(found.values())
+
+
+def _listed(function: SqlFunction) -> str:
+    """What a function returns, as items of SELECT."""
+    if function.columns is None:
+        return f"{RESULT}.*"
+    return ", ".join(
+        f"CAST({_value(function, number)} AS {kind}) AS {quoted(column)}"
+        for number, (column, kind) in enumerate(function.columns)
+    )
+
+
+def _value(function: SqlFunction, number: int) -> str:
+    return f"({function.body})" if function.is_expression else f"{RESULT}.{COLUMN}{number}"
+
+
+def _from(
+    function: SqlFunction, values: Sequence[SqlText], source: SqlText, compared: Sequence[SqlText] = ()
+) -> SqlText:
+    """FROM with the parameters, whose values are of the rows of `source`, and the function's query.
+
+    The body of an expression reads the parameters where it stands.
+    """
+    named = [
+        SqlText.of(value, f" AS {quoted(one.name)}")
+        for value, one in zip(values, function.parameters, strict=True)
+    ]
+    named += [SqlText.of(value, f" AS {_ARGUMENT}{number}") for number, value in enumerate(compared)]
+    relations = []
+    if named:
+        distinct = "DISTINCT " if source.parts else ""
+        relations.append(
+            SqlText.of(
+                f"(SELECT {distinct}", SqlText.join(", ", named), source, f") AS {quoted(function.name)}"
+            )
+        )
+    if not function.is_expression:
+        result = f"({function.body}) AS {RESULT}{names_of_columns(function)}"
+        relations.append(SqlText.of("LATERAL " if named else "", result))
+    return SqlText.of(" FROM ", SqlText.join(", ", relations)) if relations else SqlText()
+
+
+def _for_each_value(
+    function: SqlFunction,
+    values: Sequence[SqlText],
+    source: SqlText,
+    compared: Sequence[SqlText],
+    *,
+    is_one: bool,
+) -> SqlText:
+    """The function's rows for the values that a row around has, of those for all values there.
+
+    The rows are those for which what is `compared` is equal. If `is_one`, they are aggregated to one value,
+    as Spark asks for in GROUP BY.
+    """
+    listed = [f"{quoted(function.name)}.{_ARGUMENT}{number}" for number in range(len(compared))]
+    conditions = [SqlText.of(f"{_ARGUMENT}{number} <=> ", value) for number, value in enumerate(compared)]
+    value = f"{_ROW}.*"
+    if is_one:
+        message = literal(f"function {function.name} returned more than one row")
+        value = f"IF(COUNT(*) > 1, raise_error({message}), ANY_VALUE({_ROW}.{quoted(function.name)}))"
+    return SqlText.of(
+        f"(SELECT {value} FROM (SELECT {', '.join(listed)}, struct({_listed(function)}) AS {_ROW}",
+        _from(function, values, SqlText.of(" FROM ", source), compared),
+        ") WHERE ",
+        SqlText.join(" AND ", conditions),
+        ")",
+    )
+
+
+def names_of_columns(function: SqlFunction) -> str:
+    """Names of ours for the columns of the query, where the function names what it returns."""
+    if function.columns is None:
+        return ""
+    return f"({', '.join(f'{COLUMN}{number}' for number in range(len(function.columns)))})"
+
+
+def _reads_columns(gateway: Gateway, tokens: TokenList, argument: Range, functions: KnownFunctions) -> bool:
+    """Whether an argument reads columns, or rows: ``count(*)`` has no column."""
+    if _reads_rows(tokens, argument):
+        return True
+    if any(argument[0] <= at < argument[1] for at in every_call(tokens, functions)):
+        return any(may_be_operand(tokens, at) for at in range(*argument))
+    try:
+        gateway.sql(SqlText.of("SELECT ", piece_of(tokens, *argument)))
+    except WindrowError as error:
+        return error.condition.startswith("UNRESOLVED_COLUMN")  # else the statement itself reports it
+    return False
+
+
+def _around(
+    gateway: Gateway,
+    tokens: TokenList,
+    at: int,
+    function: SqlFunction,
+    arguments: Sequence[Range],
+) -> SqlText:
+    """The relations of which the arguments of a call read columns."""
+    scope = _scope(tokens, at)
+    source = None if scope is None else scope.source
+    if source is None or any(_reads_rows(tokens, one) for one in arguments):
+        first = first_of_call(tokens, at)
+        in_from = begins_relation(tokens, first) and tokens.word(first - 1) != "LATERAL"
+        raise NotSupportedError(
+            f"function {function.name}, which makes windows, takes columns of relations in FROM alone",
+            condition="UNSUPPORTED_QUERY",
+            sql=tokens.sql,
+            span=tokens.span(*arguments[0]),
+            hint="write LATERAL before it" if in_from else "compute them in a subquery in FROM",
+        )
+    refuse_changing(tokens, source, visible_ctes(tokens, at))
+    found = piece_of(tokens, *source)
+    if _changes(gateway, found):
+        raise NotSupportedError(
+            f"the query around returns other rows each time, and function {function.name} reads them again",
+            condition="NONDETERMINISTIC_QUERY",
+            sql=tokens.sql,
+            span=tokens.span(*source),
+            hint="store these rows in a table first",
+        )
+    return found
+
+
+def _scope(tokens: TokenList, at: int) -> VisibleRelations | None:
+    """The relations around a call."""
+    return next(scopes(tokens, first_of_call(tokens, at), _clauses(tokens)), None)
+
+
+def _clauses(tokens: TokenList) -> list[BlockText | MatchRelation]:
+    return [*find_window_queries(tokens), *find_matches(tokens)]
+
+
+def _filtered(
+    tokens: TokenList, at: int, functions: KnownFunctions, source: SqlText, columns_of: ColumnsOf
+) -> SqlText:
+    """The relations around a call with what WHERE says of them, but for conditions with other calls."""
+    scope, calls = _scope(tokens, at), set(every_call(tokens, functions))
+    assert scope is not None
+
+    def is_known(condition: Range) -> bool:
+        try:
+            columns_of(SqlText.of("SELECT ", piece_of(tokens, *condition), " FROM ", source))
+        except WindrowError:
+            return False  # it reads what is not of these relations
+        return True
+
+    where = filters(tokens, scope, lambda start, stop: piece_of(tokens, start, stop), calls, is_known)
+    return SqlText.of(source, " WHERE ", SqlText.join(" AND ", where)) if where else source
+
+
+def _changes(gateway: Gateway, source: SqlText) -> bool:
+    """Whether relations have other rows in each run; of clauses of ours and queries of WITH not known."""
+    try:
+        return rows_change_by_run(gateway.sql(SqlText.of("SELECT * FROM ", source)))
+    except WindrowError:
+        return False
+
+
+def _reads_rows(tokens: TokenList, part: Range) -> bool:
+    """Whether a part is computed over several rows."""
+    has_over = any(tokens.word(at) == "OVER" and tokens.is_symbol(at - 1, ")") for at in range(*part))
+    return has_over or calls_aggregate(tokens, part)

@@ -1,0 +1,159 @@
+"""SQL functions over windows are called where Spark's own are, and give what a function of Spark's does."""
+
+from __future__ import annotations
+
+import pytest
+
+import windrow
+from windrow.errors import NotSupportedError
+
+CLAUSE = (
+    "WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s WHEN s.v < least"
+    " END NEXT AS n WHEN n.v >= least)"
+)
+LONGEST = f"RETURNS INT RETURN (SELECT MAX(COUNT(w)) FROM t {CLAUSE})"
+TWIN = "RETURNS INT RETURN CASE WHEN least > 20 THEN 3 WHEN least > 18 THEN 2 WHEN least > 5 THEN 1 END"
+"""What the longest run of values below a number is over these rows, without windows."""
+WINDOWS = (
+    "WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s WHEN s.v < 19"
+    " END AS e NEXT AS n WHEN n.v >= 19)"
+)
+
+
+@pytest.fixture(params=["batch", "reference"])
+def session(spark, request):
+    spark.sql(
+        "CREATE OR REPLACE TEMP VIEW t AS SELECT * FROM"
+        " VALUES ('a', 1, 10), ('a', 2, 20), ('a', 3, 5), ('b', 1, 7), ('b', 2, 18) AS t (k, i, v)"
+    )
+    spark.sql(
+        "CREATE OR REPLACE TEMP VIEW b AS SELECT * FROM"
+        " VALUES (9, 'x'), (19, 'y'), (19, 'z'), (1, 'v'), (NULL, 'n') AS b (v, name)"
+    )
+    spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION twin(least INT) {TWIN}")
+    session = windrow.Session(spark, execution=request.param)
+    session.sql(f"CREATE TEMPORARY FUNCTION longest(least INT) {LONGEST}")
+    yield session
+    spark.sql("DROP TEMPORARY FUNCTION twin")
+    spark.catalog.dropTempView("t")
+    spark.catalog.dropTempView("b")
+
+
+def rows(frame):
+    return sorted(map(tuple, frame.collect()), key=repr)
+
+
+@pytest.mark.sampled(every=4)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT v, f(v) FROM b GROUP BY v",
+        "SELECT v + 1, 2 * v + 1, 2 * (v + 1) + f(v + 1) FROM b GROUP BY v, v + 1",
+        "SELECT name, f(COUNT(*) + 18), MAX(f(v)), f(MAX(v)) + COUNT(*) FROM b GROUP BY name",
+        "SELECT f(v), COUNT(*) FROM b GROUP BY f(v)",
+        "SELECT COUNT(*), f(v) + 0, f(v + 10) FROM b GROUP BY 2, v",
+        "SELECT COUNT(*) + f(MAX(v)), v, name FROM b GROUP BY 3, 2",
+        "SELECT CAST(f(v) AS STRING) || 'x', COUNT(*) FROM b GROUP BY CUBE(f(v))",
+        "SELECT CASE WHEN COUNT(*) > 1 THEN f(v) ELSE -1 END AS c, COUNT(*) FROM b GROUP BY v",
+        "SELECT DISTINCT f(MAX(v)) AS x FROM b GROUP BY name",
+        "SELECT name FROM b GROUP BY name HAVING f(MAX(v)) > 1",
+        "SELECT v, COUNT(*) FROM b GROUP BY v HAVING COUNT(*) > 1 AND f(v) > 0"
+        " UNION ALL SELECT f(MAX(v)), 0 FROM b",
+        "SELECT SUM(v) FILTER (WHERE f(v) > 1), f(MAX(v)) FROM b",
+        "SELECT (SELECT f(MAX(v)) FROM b) AS x, f(MIN(b.v)) FROM b JOIN t ON b.v = t.v - 1",
+        "FROM b SELECT name, f(COUNT(*) + 18) GROUP BY name",
+        "SELECT v AS x, f(x) FROM b",
+        "SELECT f(v) AS y, y + 1 AS z, v AS q FROM b",
+        "SELECT MAX(v) AS m, f(m) FROM b",
+        "SELECT *, f(MAX(v) OVER ()) FROM b",
+        "SELECT name, f(v) AS y FROM b QUALIFY f(MAX(v) OVER (PARTITION BY name)) > 1",
+        "SELECT name, f((SELECT MAX(v) FROM t WHERE t.i < b.v)) FROM b",
+        "SELECT name, f(f(v) + 18) FROM b WHERE f(f(b.v) + 18) > 1",
+        "FROM b |> EXTEND v AS x |> EXTEND f(x) AS y |> WHERE b.v > 1 |> SELECT name, y, f(y + 18)",
+        "FROM b |> AGGREGATE COUNT(*) AS c GROUP BY v |> WHERE f(v) > 0",
+        "FROM b |> AGGREGATE MAX(f(v)) AS m GROUP BY f(v + 10) AS v",
+        "FROM b |> SET v = f(v)",
+        "FROM b |> PIVOT (SUM(f(v)) AS s FOR name IN ('x', 'y'))",
+        "SELECT p.* FROM b AS z PIVOT (SUM(f(z.v)) AS s, MAX(v) AS m FOR name IN ('x', 'y')) AS p",
+        "WITH t AS (SELECT 9 AS v), u AS (SELECT t.v FROM t JOIN t AS o ON t.v = o.v)"
+        " SELECT f(u.v) FROM u UNION ALL SELECT v FROM t UNION ALL TABLE t",
+        "WITH RECURSIVE t AS (SELECT 17 AS v UNION ALL SELECT v + 1 FROM t WHERE v < 20)"
+        " SELECT v, f(v) FROM t",
+    ],
+)
+def test_calls_give_what_those_of_a_function_of_sparks_do(session, query):
+    found = session.sql(query.replace("f(", "longest("))
+    assert rows(found) == rows(session.spark.sql(query.replace("f(", "twin(")))
+    assert found.df.columns
+
+
+def test_calls_with_windows_and_matches(session):
+    sql = f"SELECT s.k, COUNT(w), longest(MAX(w.v)), longest(s.v + 1) AS l FROM t {WINDOWS} ORDER BY s.k, l"
+    assert rows(session.sql(sql)) == [("a", 1, 1, 1), ("a", 1, None, 1), ("b", 2, 1, 1)]
+    found = session.sql(f"SELECT *, longest(s.v) AS l FROM t {WINDOWS} HAVING longest(s.v + 13) > 1")
+    assert found.df.columns == ["s", "e", "n", "w", "l"]
+    read = [(row.s.k, row.n and row.n.v, len(row.w), row.l) for row in found.df.collect()]
+    assert sorted(read) == [("a", 20, 1, 1), ("b", None, 3, 1)]
+    sql = f"SELECT s.k, CASE WHEN s = e THEN 0 ELSE longest(e.v + 1) END FROM t {WINDOWS} WHERE e IS NOT NULL"
+    assert rows(session.sql(sql)) == [("a", 0)]
+    sql = f"SELECT s.k, COUNT(*), longest(MAX(e.v)) FROM t {WINDOWS} GROUP BY s.k"
+    assert rows(session.sql(sql)) == [("a", 2, 1), ("b", 1, None)]
+    matches = (
+        "t MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES A.v AS high, B.v AS low"
+        " PATTERN (A B) DEFINE B AS B.v > 0) AS m"
+    )
+    sql = f"SELECT k, longest(MAX(m.high)), COUNT(longest(low)) FROM {matches} GROUP BY k"
+    assert rows(session.sql(sql)) == [("a", 1, 1), ("b", 1, 1)]
+
+
+def test_columns_have_the_names_that_they_have_without_the_calls(session):
+    found = session.sql(
+        "SELECT b.name, COUNT(*), longest(MAX(b.v)), v + 1 AS x FROM b GROUP BY ALL ORDER BY 1"
+    )
+    assert found.df.columns == ["name", "count(1)", "longest(MAX(b.v))", "x"]
+    assert [tuple(row) for row in found.df.collect()][:2] == [("n", 1, None, None), ("v", 1, None, 2)]
+    sql = "SELECT name, longest(MAX(v)) AS l FROM b GROUP BY name ORDER BY MAX(v) DESC, name LIMIT 2"
+    assert [tuple(row) for row in session.sql(sql).df.collect()] == [("y", 2), ("z", 2)]
+
+
+def test_parameters_of_the_statement_beside_groups(session):
+    sql = "SELECT v, longest(?) AS a, longest(MAX(v) + ?) AS c, ? AS d FROM b WHERE name <> ? GROUP BY v"
+    found = session.sql(sql, 19, 18, 5, "n")
+    assert rows(found) == [(1, 2, 2, 5), (19, 2, 3, 5), (9, 2, 3, 5)]
+
+
+def test_arguments_are_not_computed_of_what_where_leaves_out(session):
+    for sql in (
+        "SELECT (SELECT MAX(longest(38 DIV v)) FROM (VALUES (2), (0)) AS x (v) WHERE v <> 0)",
+        "SELECT longest(38 DIV v) FROM VALUES (2), (0) AS x (v) WHERE v IN (SELECT i FROM t)",
+        "SELECT longest(38 DIV v) FROM VALUES (2), (0) AS x (v) JOIN VALUES (0) AS c (z) WHERE v <> z",
+        "SELECT longest(38 DIV MAX(v)) FROM VALUES (2), (0) AS x (v) GROUP BY v HAVING v <> 0",
+    ):
+        assert rows(session.sql(sql)) == [(2,)]
+
+
+def test_what_returns_several_values_for_a_group_is_refused(session):
+    session.sql(f"CREATE TEMPORARY FUNCTION each(least INT) RETURNS INT RETURN SELECT s.i FROM t {CLAUSE}")
+    assert rows(session.sql("SELECT each(v), COUNT(*) FROM b WHERE v < 6 GROUP BY each(v)")) == [(None, 1)]
+    with pytest.raises(Exception, match="more than one row"):
+        session.sql("SELECT each(v), COUNT(*) FROM b GROUP BY each(v)").collect()
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT name FROM b ORDER BY longest(v)", "select it with a name"),
+        (f"SELECT s.k, CASE s WHEN e THEN longest(s.v) END FROM t {WINDOWS}", "in a subquery in FROM"),
+        ("SELECT COUNT(longest(MAX(v))) FROM b", "in a subquery in FROM"),
+        (
+            "SELECT name, COUNT(*) OVER () FROM b GROUP BY name HAVING longest(MAX(v)) > 1",
+            "in a subquery in FROM",
+        ),
+        ("SELECT longest(MAX(v)), rand() FROM b", "in a table first"),
+    ],
+)
+def test_what_is_refused_with_a_hint(session, sql, hint):
+    with pytest.raises(NotSupportedError) as caught:
+        session.sql(sql)
+    assert hint in (caught.value.hint or "")
+    assert caught.value.getQueryContext()
