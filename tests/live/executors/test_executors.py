@@ -100,7 +100,7 @@ def counted(changes):
 def small():
     """Groups are stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bucket_state, "FEWEST", 1)
+        patch.setattr(bucket_state, "ROWS_BEFORE_STATE", 1)
         for module in (buckets_of, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield
