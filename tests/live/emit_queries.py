@@ -61,6 +61,8 @@ OVER = {
     "s.ts + 2",
     "not one within an interval": "SELECT ts, k FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND "
     "t.ts BETWEEN s.ts AND s.ts + 2)",
+    "either within an interval": "SELECT s.k, s.v, t.v AS w FROM s FULL JOIN t ON s.k = t.k AND t.ts BETWEEN "
+    "s.ts - 1 AND s.ts + 2",
     "sums in order of time": "SELECT ts, k, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS v FROM s",
     "rows of sessions": "SELECT k, ts, wend FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(ts), 1)",
     "a join": "SELECT s.ts, b.k FROM s JOIN s AS b ON s.ts = b.ts AND s.v < b.v",

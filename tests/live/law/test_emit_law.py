@@ -86,6 +86,7 @@ from windrow.streams import Ordering
 @example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['none within an interval']} {WATERMARK[1]}")
 @example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['not one within an interval']} {WATERMARK[0]}")
 @example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['not one within an interval']} {WATERMARK[1]}")
+@example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['either within an interval']} {WATERMARK[1]}")
 @example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['rows of sessions']} {WATERMARK[1]}")
 @example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['groups that may lack a partner']} {HOW[0]}")
 @example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['groups of an anti join']} {HOW[0]}")
