@@ -142,8 +142,8 @@ def test_a_browser_shows_it():
         shown = browser.html("#latest td")
     for told in (
         "10,720",
-        "113 rows kept",
-        "holds the query back",
+        "113 rows retained",
+        "delays the query",
         "news [RANGE 3 SECONDS]",
         "36 kB",
         "+6",

@@ -360,7 +360,7 @@ NEAR_TYPE = "write TYPE SLIDING or TYPE TUMBLING first"
             "TYPE SLIDING ORDER BY t START AS s NEXT AS n AS r END",
             "AS r",
             "TYPE SLIDING ORDER BY t START AS s NEXT AS n ",
-            "AS is given twice for one boundary",
+            "AS stands twice in one boundary",
             "each of AS, AT, PREV AS and NEXT AS may stand once",
         ),
         (

@@ -314,7 +314,7 @@ class MatchBinder:
     def _not_rewritten(self, made_by: int) -> NotSupportedError:
         """Windows with patterns over groups or windows, in a text in which these are in no query inside."""
         return NotSupportedError(
-            "a window with a pattern over what the same block groups is not supported here",
+            "a window with a pattern over groups of the same SELECT is not supported here",
             condition="UNSUPPORTED_CLAUSE",
             sql=self._tokens.sql,
             span=self._tokens[made_by].span,

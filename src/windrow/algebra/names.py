@@ -27,6 +27,7 @@ __all__ = [
     "twin",
     "verbatim",
     "visible_field",
+    "without_since",
 ]
 
 ROW = "__row"
@@ -46,6 +47,9 @@ QUALIFIED = "__of_"
 
 _TWIN = re.compile(r"__twin\d+_(.*)", re.DOTALL)
 _WRITTEN = re.compile(rf"`?{QUALIFIED}([^`.]+)`?\.`{QUALIFIED}([^`]*)`")
+
+_AS_SINCE = re.compile(rf"\s*,[^,()]* AS {SINCE}\b")
+_EXCEPT_SINCE = re.compile(rf" EXCEPT \({SINCE}\)")
 
 OUTER = "__outer"
 """The relation of the values that columns of the query around have."""
@@ -108,6 +112,15 @@ def as_written(text: str) -> str:
     'v > `t.day`'
     """
     return _WRITTEN.sub(r"\1.\2", _OF_AROUND.sub(r"`\1`", text))
+
+
+def without_since(text: str) -> str:
+    """SQL without the rowtime of windows that a query does not select, as its author wrote it.
+
+    >>> without_since("SELECT * EXCEPT (__since) FROM (SELECT s.k , `s`.ts AS __since FROM t)")
+    'SELECT * FROM (SELECT s.k FROM t)'
+    """
+    return _EXCEPT_SINCE.sub("", _AS_SINCE.sub("", text))
 
 
 def piece_of(tokens: TokenList, start: int, stop: int, after: str = "") -> SqlText:

@@ -203,12 +203,12 @@ def run_command(
         typer.Option(
             "--at",
             metavar="INSTANT",
-            help="Of time-varying relations: the rows as of this instant; by default the logs' last one.",
+            help="Of relations over streams: the rows as of this instant; by default the logs' last one.",
             show_default=False,
         ),
     ] = None,
     changelog: Annotated[
-        bool, typer.Option("--changelog", help="Of time-varying relations: inserts and deletes over time.")
+        bool, typer.Option("--changelog", help="Of relations over streams: inserts and deletes over time.")
     ] = False,
     envelope: Annotated[
         str | None,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from windrow.algebra.names import without_since
 from windrow.explain.explain_text import section
 from windrow.explain.explained import explain
 from windrow.kernels.advance import retention
 from windrow.plan.format import tree
 from windrow.plan.nodes import Node
 from windrow.spark.live import (
+    BUFFERED_ROWS,
+    NOT_CLOSED,
     ClausePlan,
     ContinuousPlan,
     EmittedPlan,
@@ -63,6 +66,7 @@ def explain_emitted(plan: EmittedPlan) -> str:
     instead = why_by_tasks(plan)
     if instead is None:
         lines = [("evaluated", "in memory, over what changes"), *_host(plan), ("state", plan.keeps)]
+        lines += [] if plan.stored is None else [("stored", plan.stored)]
     else:
         how = "by tasks, over all retained rows"
         why = ("because", f"of {instead}")
@@ -90,7 +94,7 @@ def how_live(plan: ContinuousPlan) -> str:
     jobs = [] if by_spark is None else [("jobs", f"of Spark in each micro-batch, for {by_spark}")]
     how = ("evaluated", "in memory, over affected keys")
     text = section("live", [how, *jobs, *_states(plan), *_host(plan), *unbounded])
-    return f"{_plan(plan.windowed.plan)}\n\n{text}"
+    return without_since(f"{_plan(plan.windowed.plan)}\n\n{text}")
 
 
 def _states(plan: ContinuousPlan) -> list[tuple[str, str]]:
@@ -100,11 +104,8 @@ def _states(plan: ContinuousPlan) -> list[tuple[str, str]]:
         bracket = window.item.window
         if bracket.is_unbounded:
             continue
-        what = "its rows until they leave it"
-        if bracket.rows is not None:
-            what = f"the last {bracket.rows} rows{' of each key' if bracket.partition_by else ''}"
-        waiting = "rows that the watermark has not passed"
-        found.append(f"{window.text}: {waiting if bracket.is_now else f'{what}, and {waiting}'}")
+        what = "" if bracket.is_now else f"{plan.reason(window)}, and "
+        found.append(f"{window.text}: {what}{BUFFERED_ROWS}")
     return [("state", text) for text in dict.fromkeys(found)]
 
 
@@ -128,7 +129,7 @@ def how_blocking(plan: WholeStreamsPlan) -> str:
     lines = [("stream", name) for name in sorted(plan.streams)]
     lines.append(("emitted", "rows that bounds and punctuations make final"))
     found = plan.unbounded()
-    lines += [("unbounded", str(one)) for one in found] or [("state", "rows that are not closed yet")]
+    lines += [("unbounded", str(one)) for one in found] or [("state", NOT_CLOSED)]
     return f"{_plan(plan.blocking.plan)}\n\n{section('live', lines)}"
 
 

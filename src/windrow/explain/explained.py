@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.continuous import ChangelogOf, Continuous, Query, StreamQuery, WindowedStream
-from windrow.algebra.names import order_key, partition_key
+from windrow.algebra.names import ROW, order_key, partition_key, without_since
 from windrow.algebra.physical import FoundBoundary, PlanDraft
 from windrow.algebra.window_node import WindowBoundary
 from windrow.errors import Span
@@ -24,6 +24,8 @@ from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 __all__ = ["explain", "explain_clause", "explain_continuous"]
 
 _IN_PART = "a part by Spark, over pieces of time"
+_KEYS = re.compile(rf"struct\(\*\) AS {ROW}\b.*?(?=FROM input \d)")
+"""What is selected of the rows of a clause: they, and its keys."""
 _INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)|\b__of_|\b__twin\d+_")
 
 
@@ -154,27 +156,39 @@ def explain_clause(bound: Bound, how: str) -> str:
     return _INTERNAL.sub("", text).removeprefix("1 ")
 
 
-def explain_continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node]) -> str:
+def explain_continuous(
+    gateway: Gateway, query: Continuous, plans: Mapping[Span, Node], *, only_live: bool = False
+) -> str:
     """The plan of a continuous query as text: its inputs, then the SQL that is evaluated over them.
 
-    `plans` are the plans of its queries; the reference interpreter has none.
+    Parameters
+    ----------
+    plans
+        Those of its queries; the reference interpreter has none.
+    only_live
+        Whether it is not evaluated over what is recorded: how it is, stands elsewhere.
     """
-    return "\n\n".join(_continuous(gateway, query, plans))
+    text = "\n\n".join(_continuous(gateway, query, plans, only_live=only_live))
+    return _INTERNAL.sub("", without_since(text))
 
 
-def _continuous(gateway: Gateway, query: Continuous, plans: Mapping[Span, Node]) -> Iterator[str]:
+def _continuous(
+    gateway: Gateway, query: Continuous, plans: Mapping[Span, Node], *, only_live: bool
+) -> Iterator[str]:
     relation = query.query if isinstance(query, StreamQuery) else query
     names: dict[str, str] = {}
     for number, item in enumerate(relation.inputs, 1):
         names[item.key] = f"input {number}"
         if isinstance(item, WindowedStream) and isinstance(item.source, StreamQuery):
-            yield from _continuous(gateway, item.source, plans)
+            yield from _continuous(gateway, item.source, plans, only_live=only_live)
         elif isinstance(item, ChangelogOf):
-            yield from _continuous(gateway, item.query, plans)
-        yield section(names[item.key], [("relation", relation.sql[item.span.start : item.span.stop])])
+            yield from _continuous(gateway, item.query, plans, only_live=only_live)
+        written = " ".join(relation.sql[item.span.start : item.span.stop].split())
+        yield section(names[item.key], [("relation", written)])
     title = query.kind if isinstance(query, StreamQuery) else "relation"
-    how = _how(gateway, relation, plans.get(relation.span))
-    yield section(title, [("query", one_line(relation.text, names)), ("", how)])
+    how = [] if only_live else [("", _how(gateway, relation, plans.get(relation.span)))]
+    written = _KEYS.sub("* ", one_line(relation.text, names))
+    yield section(title, [("query", written), *how])
 
 
 def _how(gateway: Gateway, relation: Query, plan: Node | None) -> str:

@@ -18,7 +18,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["Remade", "StoredError", "from_stored", "stored"]
+__all__ = ["ROWS_BEFORE_STATE", "Remade", "StoredError", "from_stored", "stored"]
+
+ROWS_BEFORE_STATE = 10_000
+"""Up to so many rows are stored as they are, and processed again after a restart: state replaces more."""
 
 _ROOMS = (
     "windrow.kernels.aggregates.",

@@ -71,20 +71,18 @@ class Shared:
         """All places, with a little air."""
         if self.places is None:
             return 0.0, 1.0
-        half = max(map(self.reach, self.sequences))
-        return self.places[0] - 2 * half, self.places[1] + 2 * half
+        return self.places[0] - 2 * self.reach, self.places[1] + 2 * self.reach
 
-    def reach(self, sequence: Drawn) -> float:
-        """How far a row reaches to each side: less than half of the distance between rows.
+    @cached_property
+    def reach(self) -> float:
+        """How far a row reaches to each side: less than half of the distance between rows of a sequence.
 
         That is the least distance, where it can be seen, so that no row seems to last; and never more than
         the usual one.
         """
         first, last = self.places or (0.0, 0.0)
         seen = (last - first) * _SEEN / self.width
-        distances = _distances(sequence) or [
-            distance for other in self.sequences for distance in _distances(other)
-        ]
+        distances = [distance for sequence in self.sequences for distance in _distances(sequence)]
         if not distances:
             return seen or _SHARE
         return min(_SHARE * median(distances), max(_SHARE * min(distances), seen))

@@ -28,7 +28,7 @@ def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
     found = lanes([(match.rows[0].position, match.rows[-1].position) for match in matches])
     drawn = [(match, lane) for match, lane in zip(matches, found, strict=True) if lane < _LANES]
     count = max((lane for _, lane in drawn), default=0) + 1
-    half = shared.reach(sequence)
+    half = shared.reach
     spans, cells = [], []
     groups = [_NONE] * len(sequence.rows)
     for match, lane in drawn:

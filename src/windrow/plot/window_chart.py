@@ -41,7 +41,7 @@ def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
     found = lanes([(span.start, span.stop) for span in spans])
     fitting = [(span, lane) for span, lane in zip(spans, found, strict=True) if lane < _LANES]
     count = max((lane for _, lane in fitting), default=0) + 1
-    half = shared.reach(sequence)
+    half = shared.reach
     drawn, labels = [], []
     rows = sequence.rows
     for span, lane in fitting:

@@ -310,7 +310,7 @@ class Hoister:
         kinds = [self.types[operand.range] for operand in operands]
         if kind in NUMPY and all(one in NUMPY or is_decimal(one) for one in kinds) and operator != "DIV":
             if operator == "/" and kind != "double":
-                raise NotTypedError(f"division gives {kind}")
+                raise NotTypedError(f"division returns {kind}")
             return window_plan.Operation(
                 operator, tuple(self.number(part, guards, NUMPY[kind]) for part in operands), NUMPY[kind]
             )

@@ -117,7 +117,7 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
                 condition="DUPLICATE_COLUMN",
                 sql=tokens.sql,
                 span=column.span,
-                hint="give what is computed another name",
+                hint="choose another name for what is computed",
             )
         log = TableLog(column.name, places={column.name.lower(): column.span}, sql=tokens.sql)
         scale = TimeScale.of(kinds.get(column.name.lower(), ""))

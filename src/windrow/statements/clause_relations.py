@@ -13,6 +13,7 @@ from windrow.explain.explained import explain_clause, explain_continuous
 from windrow.spark.catalog import Catalog, ClauseDefinition
 from windrow.spark.clauses.batch import Bound
 from windrow.spark.gateway import Gateway
+from windrow.spark.live.plans.read_names import live_streams
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.clauses_in_pieces import clause_at_instant, clause_over_time
 from windrow.spark.relations.time_varying_relation import TimeVarying
@@ -34,12 +35,12 @@ def relation_of_clause(
         found = by_instants.run(definition.query)
         assert isinstance(found, TimeVarying)
         assert by_instants.bound is not None
-        return found, by_instants.bound, _plan(gateway, definition, by_instants, by_instants.bound)
+        return found, by_instants.bound, _plan(gateway, catalog, definition, by_instants, by_instants.bound)
     runner = Runner(gateway, catalog, definition.reader, execution)
     rows = runner.run(definition.query)
     assert isinstance(rows, TimeVarying)
     relation, bound = clause_over_time(gateway, definition.clause, rows)
-    return relation, bound, _plan(gateway, definition, runner, bound)
+    return relation, bound, _plan(gateway, catalog, definition, runner, bound)
 
 
 class _ByInstants(Runner):
@@ -64,8 +65,11 @@ class _ByInstants(Runner):
         return rows
 
 
-def _plan(gateway: Gateway, definition: ClauseDefinition, runner: Runner, bound: Bound) -> str:
-    of_rows = explain_continuous(gateway, definition.query, runner.plans)
+def _plan(
+    gateway: Gateway, catalog: Catalog, definition: ClauseDefinition, runner: Runner, bound: Bound
+) -> str:
+    only_live = is_endless(gateway, catalog, live_streams(catalog, definition.query))
+    of_rows = explain_continuous(gateway, definition.query, runner.plans, only_live=only_live)
     return f"{of_rows}\n\n{explain_clause(bound, _HOW[runner.execution])}"
 
 

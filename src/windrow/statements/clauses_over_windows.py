@@ -95,6 +95,7 @@ class Cut:
         if relation._is_plan:
             return as_plan(gateway, plan)
         relation._explained = plan
+        del relation._plan  # which :meth:`Relation.plan` has remembered
         return relation
 
 
@@ -159,7 +160,7 @@ def with_clauses_cut(
     cut = _around(tokens, island, bound.text)
     if isinstance(made, _OverTables):
         tables = {key: made.frames[key] for key in bound.text.relations()}
-        plan = "\n\n".join(explain_clause(one, "once: it does not vary") for one in made.clauses)
+        plan = "\n\n".join(explain_clause(one, "once: its rows do not change") for one in made.clauses)
         with (
             _shown(gateway, catalog, tokens, island, tables) as names,
             explained(made.clauses),

@@ -183,7 +183,7 @@ def refuse_rowtime_windows(tokens: TokenList, query: Range, at: Range | None) ->
             condition="MIXED_CLOCKS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else None,
-            hint="they vary by rowtime: leave EMIT and AS OF SYSTEM TIME out; relation.changelog() has the"
+            hint="they change by rowtime: leave EMIT and AS OF SYSTEM TIME out; relation.changelog() has the"
             " changes, and relation.at(instant) the rows as of an instant",
         )
 
@@ -330,7 +330,7 @@ def _timed(
     if (living := emission.state_ttl) is not None:
 
         def length(name: str) -> int:
-            return ticks_of(gateway, tokens, recorded[name].scale, "a lifetime", living)
+            return ticks_of(gateway, tokens, recorded[name].scale, "a state TTL", living)
 
         state_ttl = length, (tokens.sql, tokens.span(living.tokens[0] - 2, living.tokens[1]))
     timed = reading.timed(gateway, watermark, (tokens.sql, watermark), state_ttl)
@@ -340,11 +340,11 @@ def _timed(
             silent = arrival is not None and not arrival.watermark and not arrival.may_punctuate
             if silent and not _goes_on(recorded[each]):
                 raise AnalysisError(
-                    f"stream {each} has no watermark: of nothing in it is known that it is complete",
+                    f"stream {each} has no watermark: none of its rows is known to be complete",
                     condition="NO_WATERMARK",
                     sql=tokens.sql,
                     span=watermark,
-                    hint="name the column that has it: CREATE STREAM … (…, WATERMARK upto TIMESTAMP)",
+                    hint="name the column that has it: CREATE STREAM … (…, WATERMARK bound TIMESTAMP)",
                 )
     return timed
 
@@ -394,7 +394,7 @@ def instant_of(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range)
 def _no_stream(tokens: TokenList, emission: Emission) -> AnalysisError:
     at = emission.says or emission.query
     return AnalysisError(
-        "no recorded stream is in this query, so nothing comes in the course of time",
+        "no recorded stream is in this query, so nothing arrives over time",
         condition="NOT_VARYING",
         sql=tokens.sql,
         span=tokens.span(*at),

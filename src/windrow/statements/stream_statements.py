@@ -211,7 +211,7 @@ def _run_query(
                 raise
             as_live = None  # of what is recorded it is a table
     result = runner.run(query)
-    plan = explain_continuous(gateway, query, runner.plans)
+    plan = explain_continuous(gateway, query, runner.plans, only_live=is_endless and view is None)
     names = tuple(result.columns if isinstance(result, DataFrame) else result.visible_names)
     as_live = None if as_live is None else replace(as_live, names=names)
     if as_live is not None and view is None and (is_endless or is_explained):
@@ -376,7 +376,7 @@ def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(*column.tokens),
-                hint="its lines are in the order in which they came, and lines with h are bounds",
+                hint="its lines are in order of arrival, and lines with h are bounds",
             )
 
 

@@ -488,7 +488,7 @@ def misplaced_to_stream(tokens: TokenList, index: int) -> ParseError:
     word, close = tokens.word(index), tokens.partner[index + 1]
     inside = tokens.text(index + 2, close)
     if tokens.word(index + 2) in ("SELECT", "WITH"):
-        hint = f"give the stream a window where a relation stands: SELECT … FROM {word}(…) [NOW]"
+        hint = f"write a window after the stream: SELECT … FROM {word}(…) [NOW]"
     elif tokens.word(index - 1) == "DISTINCT":
         hint = f"write {word}(SELECT DISTINCT {inside} FROM …)"
     else:

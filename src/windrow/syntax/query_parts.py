@@ -285,7 +285,7 @@ def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
                 sqlstate="42000",
                 sql=tokens.sql,
                 span=tokens.span(index, index + 3),
-                hint=f"COUNT({window}) counts the rows, inline({window}) gives each with its columns",
+                hint=f"COUNT({window}) counts the rows, inline({window}) returns each with its columns",
             )
         index += 1
 

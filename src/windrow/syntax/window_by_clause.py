@@ -182,7 +182,7 @@ class _Parser(Cursor):
                 self.fail([f"a name after {role.value}"])
             if any(variable.role is role for variable in found):
                 raise ParseError(
-                    f"{role.value} is given twice for one boundary",
+                    f"{role.value} stands twice in one boundary",
                     condition="PARSE_SYNTAX_ERROR",
                     sql=self.tokens.sql,
                     span=self.tokens.span(first, self.at + 1),

@@ -8,6 +8,7 @@ import pytest
 
 from tests.live.stepping import total
 from windrow import Memory, Session, WindrowError
+from windrow.explain.explain_live import explain_live
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.micro_batches.around_clause import AroundClause
@@ -83,6 +84,9 @@ def _state_is_told(steps, times):
     assert (rows["window"].oldest is None) == (rows["window"].rows == 0)
     assert rows["window"].oldest in [None, *(str(time) for time in times)]
     assert rows["window"].name.startswith(("WINDOW BY", "MATCH_RECOGNIZE"))
+    # EXPLAIN's line of a clause
+    assert rows["window"].why == steps._plan.reasons()[next(iter(steps._plan.windows()))]
+    assert rows["window"].why in explain_live(steps._plan)
 
 
 def _plain(row):
@@ -300,7 +304,7 @@ def test_windows_of_matches_are_evaluated_in_memory(session, tmp_path, anew):
     ]
     plan, sink = session.sql(query)._live, Memory()
     assert [one.keeps for one in plan.unbounded() if one.operator.endswith(") [RANGE UNBOUNDED]")] == [
-        "a few numbers for each key"
+        "some numbers for each key"
     ]
     steps, found, came = micro_batches_of(plan, sink, tmp_path, "diff", "keep"), [], 0
     assert isinstance(steps, WindowedSteps)

@@ -264,7 +264,7 @@ KEYED = {
 @pytest.mark.parametrize("name", KEYED)
 @pytest.mark.usefixtures("interpreted")
 def test_state_is_by_key_where_that_will_do(spark, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(carried_state, "_FEWEST", 5)
+    monkeypatch.setattr(carried_state, "ROWS_BEFORE_STATE", 5)
     query = f"{KEYED[name]} EMIT STREAM"
     rows = [("a", at, at % 3, at * 7 % 11, at - 1) for at in range(40)]
     logs = {"s": cut(rows, [0.25, 0.5, 0.75])}

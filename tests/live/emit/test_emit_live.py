@@ -157,6 +157,9 @@ def test_a_plan_says_how_steps_are_evaluated_and_why(session, query, reason):
     plan = session.sql(query).plan()
     if reason is None:
         assert "evaluated  in memory, over what changes" in plan
+        is_stored = "stored     as rows, up to 10,000, then as the operators' state" in plan
+        needs_state = ("operators' state, unbounded", "punctuation closes their groups")
+        assert is_stored == any(words in plan for words in needs_state)
         assert "because" not in plan.split("live\n")[-1].split("state")[0]
     else:
         assert "evaluated  by tasks, over all retained rows" in plan

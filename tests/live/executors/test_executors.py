@@ -100,7 +100,7 @@ def counted(changes):
 def small():
     """Groups are stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bucket_state, "FEWEST", 1)
+        patch.setattr(bucket_state, "ROWS_BEFORE_STATE", 1)
         for module in (buckets_of, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield
@@ -337,6 +337,7 @@ def test_the_state_store_has_to_be_rocksdb(spark, session):
 REFUSED = {
     "SELECT DISTINCT lower(rpad(k, v, 'x')) AS l FROM s [RANGE 5 SECONDS]": "expressions that Spark alone",
     "SELECT s.k FROM s [RANGE 5 SECONDS] JOIN (VALUES ('a')) AS u (k) ON s.k = u.k": "a table beside windows",
+    "SELECT ISTREAM(k COLLATE UTF8_LCASE AS c) FROM s [RANGE 5 SECONDS]": "texts with a collation",
 }
 
 

@@ -174,7 +174,7 @@ def on_executors(spark, plan, logs, cuts, parts, count, forget, again, envelope)
 def small():
     """What operators hold is stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bucket_state, "FEWEST", 1)
+        patch.setattr(bucket_state, "ROWS_BEFORE_STATE", 1)
         patch.setattr(emitting, "FINAL_FROM", 1)
         patch.setattr(emitting, "SPARE", 1)
         for module in (buckets_of, packing):
@@ -284,7 +284,7 @@ def test_a_micro_batch_of_few_rows_writes_few_bytes_and_looks_at_few_rows(spark,
         name = task.sides[0].columns["k"]
         many = many.take([0] * keys)
         many = many.set_column(many.column_names.index(name), name, pa.array(range(keys)))
-        monkeypatch.setattr(bucket_state, "FEWEST", 1_000)
+        monkeypatch.setattr(bucket_state, "ROWS_BEFORE_STATE", 1_000)
         packets = [packet for batch in pack(task, many.to_batches(), 0) for packet in batch.to_pylist()]
         list(advanced(task, store, [(packet[NOTE], packet[DATA]) for packet in packets]))
         known = next(reversed(buckets_of._KNOWN.values())).state
@@ -459,6 +459,7 @@ REFUSED = {
     "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(at), INTERVAL 1 MINUTE) "
     "GROUP BY k, wend EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE": "AFTER DELAY over rows",
     "SELECT k, array(v) AS a FROM s EMIT STREAM": "types that are not plain",
+    "SELECT k, MAX(k COLLATE UTF8_LCASE) AS c FROM s GROUP BY k EMIT STREAM": "texts with a collation",
     "SELECT k, lower(rpad(k, v, 'x')) AS l, COUNT(*) AS n FROM s GROUP BY k, l EMIT STREAM": "Spark alone",
 }
 

@@ -465,7 +465,7 @@ def test_groups_of_rows_that_never_leave_keep_numbers(spark, tmp_path, monkeypat
     """Written in every step, or when there are more rows than groups; and read again after a kill."""
     if always:
         monkeypatch.setattr(carried_state.Carried, "is_due", staticmethod(lambda *_: True))
-    monkeypatch.setattr(carried_state, "_FEWEST", 5)
+    monkeypatch.setattr(carried_state, "ROWS_BEFORE_STATE", 5)
     query = query.format("[RANGE UNBOUNDED]")
     logs = {"s": ended([("a", at, at % 3, at * 7 % 11, None) for at in range(40)])}
     cuts = [0.2, 0.4, 0.6, 0.8]

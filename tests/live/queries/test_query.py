@@ -136,7 +136,7 @@ def test_rows_of_a_live_relation_come_by_starting_it(spark, incoming, tmp_path):
             relation.start(sink, **options)
         assert caught.value.condition == "INVALID_ARGUMENT", (sink, options)
     assert not list((tmp_path / "out").iterdir())
-    assert "evaluated for whole logs" in relation.plan()
+    assert "evaluated for whole logs" not in relation.plan()
     for text in (
         "SELECT * FROM s",
         "SELECT s FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS s END AS e)",
@@ -231,7 +231,10 @@ def test_a_query_without_a_checkpoint_leaves_no_folder_behind_and_can_be_asked_s
     assert folders() == []
     assert [row.rowtime for row in query.late.collect()] == ["3"]
     assert early.count() <= 1  # its rows are those of when it was asked for
-    assert ("s", 1) in {(row.name, row.rows) for row in query.state().collect()}
+    reasons = {(row.kind, row.name, row.rows): row.why for row in query.state().collect()}
+    assert reasons[("stream", "s", 1)] == "rows that the watermark has not passed"
+    (reason,) = [why for (kind, *_), why in reasons.items() if kind == "window"]
+    assert f"{reason}, and rows that the watermark has not passed" in session.sql(COUNTS).plan()
     stopped = session.sql(COUNTS).start(Memory())
     stopped.process_all_available()
     assert len(folders()) == 1

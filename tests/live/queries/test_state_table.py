@@ -52,6 +52,7 @@ def test_others_wait_for_what_has_the_least_bound(tmp_path, name, with_emit):
         streams=list(streams),
         scale=scales["s"].scale,
         windows=dict,
+        reasons=dict,
     )
     batch = SimpleNamespace(positions={each: stream.position() for each, stream in streams.items()})
     if with_emit:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.live.auctions import bid, entries, live, opened, recorded, rows
 from windrow import Memory, WindrowError
+from windrow.explain.explain_live import how_blocking
 from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.streams import FOREVER, NamedStream, Ordering
@@ -260,6 +261,9 @@ def test_a_plan_gives_its_groups_by_punctuation_alone_and_keeps_nothing(spark, s
     q.insert([{"at": 1, "auction": 1, "item": "pen"}, {"at": 2, "auction": 2, "item": "ink"}])
     q.punctuate(auction=[1, 2])
     assert given() == [], "more bids may come"
+    reasons = {(row.name, row.why) for row in steps.state().rows if row.kind == "operator"}
+    assert reasons
+    assert all(f"{name} retains {why}" in how_blocking(plan) for name, why in reasons)
     assert kept()["GROUP BY b.auction"] == 2
     p.punctuate(auction=2)
     p.punctuate(auction=1, price={"<": 11})

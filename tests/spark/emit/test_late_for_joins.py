@@ -18,6 +18,8 @@ QUERIES = {
     "LEFT JOIN": LEFT,
     "RIGHT JOIN": "SELECT s.ts, s.n AS n, t.n AS m FROM t RIGHT JOIN s ON t.k = s.k AND t.ts >= s.ts - 1"
     " AND s.ts + 2 >= t.ts",
+    "FULL JOIN": "SELECT s.ts, s.n AS n, t.n AS m FROM s FULL JOIN t ON s.k = t.k AND t.ts BETWEEN s.ts - 1"
+    " AND s.ts + 2",
     "NOT EXISTS": "SELECT ts, n FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND t.ts BETWEEN"
     " s.ts - 1 AND s.ts + 2)",
     "ANTI JOIN": "SELECT ts, n FROM s LEFT ANTI JOIN t ON t.k = s.k AND t.ts - 1 <= (s.ts + 1)"
@@ -40,8 +42,9 @@ def logs(seed):
     return found
 
 
-def expected(logs, is_anti):
+def expected(logs, name):
     """What remains by definition: a row at a time, with the watermark by the entries of earlier times."""
+    is_anti, is_full = name in ("NOT EXISTS", "ANTI JOIN"), name == "FULL JOIN"
 
     def before(at):
         marks = [
@@ -51,19 +54,24 @@ def expected(logs, is_anti):
 
     left, right = ([(row, before(row[0])) for row in logs[name] if row[1] is not None] for name in ("s", "t"))
     found = Counter()
+    lone = Counter(m for (_, ts, _, m, _), mark in right if not ts + 1 < mark or not ts + 3 < mark)
     for (_, ts, k, n, _), mark in left:
-        if ts + 2 < mark:
+        if ts + 2 < mark and (ts + 3 < mark or not is_full):
             continue
         partners = [
             m
             for (_, other, key, m, _), its in right
-            if key == k and ts - 1 <= other <= ts + 2 and not ts + 2 < its
+            if key == k
+            and ts - 1 <= other <= ts + 2
+            and not ts + 2 < its
+            and not (is_full and other + 1 < mark)
         ]
+        lone -= Counter(set(partners))
         if not is_anti:
             found.update((ts, n, m) for m in partners or [None])
         elif not partners:
             found[ts, n] += 1
-    return found
+    return found + Counter({(None, None, m): 1 for m in +lone}) if is_full else found
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -74,7 +82,7 @@ def test_the_complete_rows_are_those_of_rows_on_time_for_them(spark, seed):
         frame = spark.createDataFrame(pa.table({key: pa.array(one, pa.int64()) for key, one in columns}))
         session.stream(name, frame, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
     for name, query in QUERIES.items():
-        wanted = expected(entries, name in ("NOT EXISTS", "ANTI JOIN"))
+        wanted = expected(entries, name)
         changes = session.sql(f"{query} EMIT STREAM AFTER WATERMARK").collect()
         assert Counter(tuple(row)[:-3] for row in changes) == wanted, name
         assert not any(row["undo"] for row in changes), name

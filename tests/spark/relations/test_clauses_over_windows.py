@@ -6,6 +6,7 @@ Spark and without a changelog.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from itertools import accumulate
@@ -392,8 +393,10 @@ def test_explain_names_the_rows_the_clause_and_the_query_around(session):
         "query  SELECT f.v FROM input 1 AS `WINDOW BY w`",
     ):
         assert line in explained
+    assert session.sql(f"SELECT f.v FROM s [RANGE 3] {WINDOW}").plan() == explained
+    assert not re.findall(r"__(clause|p\d|o\d|row)", explained)
     beside = f"EXPLAIN SELECT * FROM s [NOW], (SELECT f.v AS other FROM VALUES (1, 2) AS t (ts, v) {WINDOW})"
-    assert "once: it does not vary" in session.sql(beside).collect()[0][0]
+    assert "once: its rows do not change" in session.sql(beside).collect()[0][0]
 
 
 def test_a_table_is_made_of_the_windows_at_the_last_instant(session):

@@ -46,7 +46,7 @@ def refuse_changing(tokens: TokenList, query: Range) -> None:
             continue
         called = tokens.is_symbol(index + 1, "(")
         if reads_time(tokens, index):
-            message, condition = "a stream does not know the system clock", "SYSTEM_CLOCK"
+            message, condition = "a query over streams cannot read the system clock", "SYSTEM_CLOCK"
             hint = "read a column of processing times, or pass the time as a parameter"
         elif varies_by_run(tokens, index):
             message, condition = (

@@ -5,18 +5,18 @@ a partner is final when the watermark of `p` is above ``o.ts + INTERVAL 10 MINUT
 column of event time of the join's rows, by the watermark of `p`.
 
 Where both sides are streams, and the other one is bounded from below too, rows are late that come when this
-was final (:func:`reach_of`). So no row retracts a final one, and neither side is needed for longer.
+was final (:func:`reaches_of`). So no row retracts a final one, and neither side is needed for longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from windrow.plan.columns import Expression, Scope, column_named, within
 from windrow.plan.event_time.expression_times import event_of, mapped
 from windrow.plan.event_time.facts import UNTIL, EventColumn, Facts
-from windrow.plan.event_time.finality import lacking_in, spanned
+from windrow.plan.event_time.finality import LACKING, lacking_in, spanned
 from windrow.plan.event_time.join_times import instead
 from windrow.syntax.expression_nodes import Literal, Name, OperationNode
 from windrow.syntax.expressions import parse_expression
@@ -25,7 +25,7 @@ from windrow.syntax.queries import conjuncts
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
-__all__ = ["Reach", "as_of", "bounded", "reach_of"]
+__all__ = ["Reach", "as_of", "bounded", "reaches_of"]
 
 
 def bounded(
@@ -55,7 +55,7 @@ def bounded(
 
 @dataclass(frozen=True)
 class Reach:
-    """How far apart the partners are in a join of two streams that outputs rows without a partner.
+    """How far away the partners of a side's rows are, in a join of two streams.
 
     Attributes
     ----------
@@ -82,16 +82,25 @@ class Reach:
         return self.last.replace("{t}", self.first)
 
 
-def reach_of(
-    kind: str, conditions: Iterable[Expression], scope: Scope, left: Facts, right: Facts
-) -> Reach | None:
-    """The reach of an outer or anti join of two streams; None for others, and without both bounds."""
-    if kind not in ("left", "right", "anti") or any(
+def reaches_of(
+    kind: str, conditions: Sequence[Expression], scope: Scope, left: Facts, right: Facts
+) -> tuple[Reach, ...]:
+    """The reach of each side that may lack a partner, in an outer or anti join of two streams.
+
+    Empty for other joins, and without both bounds.
+    """
+    if kind not in LACKING or any(
         not facts.raw or facts.updates or len(facts.places) != 1 or facts.places != facts.watermarks
         for facts in (left, right)
     ):
-        return None
-    own, other = (left, right) if lacking_in(kind) == (1,) else (right, left)
+        return ()
+    sides = [(left, right) if lacking == 1 else (right, left) for lacking in lacking_in(kind)]
+    found = [reach for own, other in sides if (reach := _reach_of(conditions, scope, own, other)) is not None]
+    return tuple(found) if len(found) == len(sides) else ()
+
+
+def _reach_of(conditions: Sequence[Expression], scope: Scope, own: Facts, other: Facts) -> Reach | None:
+    """The reach of the rows of one side."""
     last, first = list[tuple[str, str, str]](), list[tuple[str, str, str]]()
     for condition in conditions:
         tokens = tokenize(condition.text.render())

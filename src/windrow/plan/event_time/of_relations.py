@@ -21,7 +21,7 @@ from windrow.plan.event_time.facts import (
     Judging,
 )
 from windrow.plan.event_time.finality import LACKING, combined, lacking_in
-from windrow.plan.event_time.interval_joins import Reach, as_of, bounded, reach_of
+from windrow.plan.event_time.interval_joins import Reach, as_of, bounded, reaches_of
 from windrow.plan.event_time.join_times import Keys, in_both, linked, optional
 from windrow.plan.event_time.late import not_late, without
 from windrow.plan.event_time.notes import ALL_ROWS, state_of_joins
@@ -48,8 +48,8 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
         kind in _OF_THE_FIRST if not theirs.reads_streams else kind == "inner" and not mine.reads_streams
     )
     meeting: tuple[tuple[ClosedBy, ...], ...] = ()
-    reach = reach_of(kind, node.conditions, node.scope, mine, theirs) if deriving.waits else None
-    if not is_by_row and reach is None:
+    reaches = reaches_of(kind, node.conditions, node.scope, mine, theirs) if deriving.waits else ()
+    if not (is_by_row or reaches):
         meeting = met(kind, mine, theirs, judges=judged, waits=deriving.waits)
         deriving.met_by_keys |= any(isinstance(each, Closed) for grouping in meeting for each in grouping)
     intervals = [] if kind in _APPENDING else [*bounded(kind, node.conditions, node.scope, mine, theirs)]
@@ -61,43 +61,45 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
         unbounded=facts.unbounded or (None if is_by_row or meeting else "of a join"),
         finality=combined(mine.finality, theirs.finality, lacking=LACKING.get(kind), of=lacking_in(kind)),
     )
-    if reach is not None:
-        made, meeting = _reaching(deriving, made, facts, reach)
+    if reaches:
+        made, meeting = _reaching(deriving, made, facts, reaches)
         facts = replace(facts, closes=(*facts.closes, *meeting), unbounded=mine.unbounded or theirs.unbounded)
     extended, facts = _within(deriving, made, facts, node.scope, intervals)
-    passed = "equal columns" if reach is None else "interval"
+    passed = "interval" if reaches else "equal columns"
     deriving.note(node, facts, None if is_by_row else state_of_joins(meeting, passed))
     return extended, facts
 
 
 def _reaching(
-    deriving: Deriving, made: plan.Join, facts: Facts, reach: Reach
+    deriving: Deriving, made: plan.Join, facts: Facts, reaches: Sequence[Reach]
 ) -> tuple[plan.Join, tuple[tuple[ClosedBy, ...], ...]]:
     """A join without the rows and pairs that are late for it, and the conditions that close its rows.
 
-    A row is late when it and its partners were complete; a pair, when its row was complete as the partner
-    came.
+    A row is late when it was final as it came, and so were all its possible partners; a pair, when the
+    partner came after its row was final.
     """
-    own, other = reach.origins
-    marks = deriving.marks(facts, reach.origins)
-    deriving.judgings += [Judging(reach.last, "{t}", own), Judging("{t}", "{t}", other)]
+    marks = deriving.marks(facts, {place for reach in reaches for place in reach.origins})
+    late: dict[str, list[SqlText]] = {}
+    pairs, closed = list[Expression](), list[tuple[ClosedBy, ...]]()
+    places: dict[str, int] = {}
 
     def below(text: str, column: str, place: int) -> SqlText:
         return SqlText.of(f"{text.replace('{t}', f'{ROWS}.{column}')} < {ROWS}.{marks[place]}")
 
-    ways = {
-        reach.own: below(reach.last, reach.own, own),
-        reach.other: below(reach.needed, reach.other, other),
-    }
+    for reach in reaches:
+        own, other = reach.origins
+        places |= {reach.own: own, reach.other: other}
+        late.setdefault(reach.own, []).append(below(reach.last, reach.own, own))
+        late.setdefault(reach.other, []).append(below(reach.needed, reach.other, other))
+        pairs.append(not_late(below(reach.last, reach.own, other)))
+        deriving.judgings += [Judging(reach.last, "{t}", own), Judging("{t}", "{t}", other)]
+        closed.append((ClosedKeys(reach.last, "{t}", own), ClosedKeys(reach.needed, "{t}", other)))
     sides = []
     for side in (made.left, made.right):
-        column = next(one for one in ways if deriving.visible.has(side, one))
-        place = own if column == reach.own else other
-        sides.append(without(deriving.visible.showing(side, [marks[place]]), Scope(), ways[column]))
-    pair = not_late(below(reach.last, reach.own, other))
-    joined = replace(made, left=sides[0], right=sides[1], conditions=(*made.conditions, pair))
-    closed = (ClosedKeys(reach.last, "{t}", own), ClosedKeys(reach.needed, "{t}", other))
-    return joined, (closed,)
+        column = next(one for one in late if deriving.visible.has(side, one))
+        visible = deriving.visible.showing(side, [marks[places[column]]])
+        sides.append(without(visible, Scope(), SqlText.join(" AND ", late[column])))
+    return replace(made, left=sides[0], right=sides[1], conditions=(*made.conditions, *pairs)), tuple(closed)
 
 
 def _both(mine: Facts, theirs: Facts, kind: str, *, beside: bool) -> Facts:

@@ -173,10 +173,10 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
         if view is not None:
             return _view(reading, item.name, item.key, view, source)
     if not isinstance(item, WindowedStream):
-        raise UnreadError("a relation that varies", source)
+        raise UnreadError("a time-varying relation", source)
     own = f"{reading.path}{item.key}"  # by which a stream is known that a query makes
     kinds, label = reading.known.stream(own), reading.statement.written(source)
-    what = "a relation that varies"
+    what = "a time-varying relation"
     if kinds is None and isinstance(item.source, str):
         own = label = item.source.lower()
         view = reading.known.view(own)

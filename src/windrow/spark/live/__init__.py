@@ -13,10 +13,10 @@ from windrow.spark.live.input.source import live_stream
 from windrow.spark.live.plans.clause_plan import ClausePlan, WhyRelation, plan_of_clauses
 from windrow.spark.live.plans.emit_flow import unbounded_by_tasks, why_by_tasks
 from windrow.spark.live.plans.emit_queries import EmittedPlan
-from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
+from windrow.spark.live.plans.live_plan import BUFFERED_ROWS, ContinuousPlan, LivePlan
 from windrow.spark.live.plans.read_names import live_streams
 from windrow.spark.live.plans.sequence_view import APART, SequenceView
-from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
+from windrow.spark.live.plans.whole_streams_plan import NOT_CLOSED, WholeStreamsPlan
 from windrow.spark.live.query import LiveQuery
 from windrow.spark.live.reading.changelog_of import refuse_expanded_changes
 from windrow.spark.live.reading.whole_stream_queries import is_blocking
@@ -30,6 +30,8 @@ from windrow.spark.logs.live_source import LiveSource
 
 __all__ = [
     "APART",
+    "BUFFERED_ROWS",
+    "NOT_CLOSED",
     "ClausePlan",
     "ContinuousPlan",
     "EmittedPlan",

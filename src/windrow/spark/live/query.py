@@ -155,8 +155,9 @@ class LiveQuery:
 
         ``query``: its name; ``batch``: the number of the micro-batch; ``came`` and ``given``: rows of this
         one; ``seconds`` that it took, and ``rows_per_second``; ``frontier``: changes before this instant
-        have been emitted, in ticks, and as a text ``bound``; ``lag``: seconds by which that is behind the
-        watermark; ``rows_in``, which are ``rows_used`` + ``rows_held`` + ``rows_late`` + ``rows_malformed``;
+        have been emitted, in ticks, and as a text ``bound``; ``bound_in``: which time that is, ``event
+        time``, or with EMIT ``processing time``; ``lag``: seconds by which it is behind the time of day;
+        ``rows_in``, which are ``rows_used`` + ``rows_held`` + ``rows_late`` + ``rows_malformed``;
         ``rows_in_windows``, ``rows_given``; and ``state_bytes``: what is retained, in files.
         """
         return self._progress
@@ -185,10 +186,11 @@ class LiveQuery:
 
         A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those that wait for the
         frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
-        ``rows``, ``bytes``, ``oldest`` rowtime, ``bound``, and ``holds``: whether others wait for this one,
-        because its bound is the least; a single stream or producer delays nothing. Of a query with EMIT there
-        is a row for what is retained of each stream (``rows``), with ``why``; and one for what its operators
-        hold in place of rows (``operators``).
+        ``rows``, ``bytes``, ``oldest`` rowtime, ``bound`` in event time, and ``holds``: whether others wait
+        for this one, because its bound is the least; a single stream or producer delays nothing. Of a query
+        with EMIT there is a row for what is retained of each stream (``rows``), and one for the state of
+        operators in place of rows (``operators``); of SELECT STREAM over whole streams one for each operator
+        (``operator``). ``why`` is which rows these are, and until when, as EXPLAIN says it.
         """
         return QueryState(self.kept()).frame(self._spark)
 

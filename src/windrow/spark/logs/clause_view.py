@@ -111,6 +111,9 @@ class ClauseView(Protocol):
     def windows(self) -> Mapping[str, str]:
         """The state of its clauses, and of those of views that it reads, by name."""
 
+    def reasons(self) -> Mapping[str, str]:
+        """Which rows these are, and until when they are retained, by the same names."""
+
     def retained(self) -> Mapping[str, tuple[str, ...]]:
         """The same as rows: of those that may be in the driver's memory."""
 

@@ -101,7 +101,7 @@ def _two_clocks(tokens: TokenList, clause: Range) -> NotSupportedError:
         condition="MIXED_CLOCKS",
         sql=tokens.sql,
         span=tokens.span(*clause),
-        hint="windows vary by rowtime, not by processing time: leave one of both out; relation.at(instant)"
+        hint="windows change by rowtime, not by processing time: leave one of both out; relation.at(instant)"
         " has the rows as of a rowtime",
     )
 

@@ -123,7 +123,7 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     names = [column.name.lower() for column in columns]
     for place, column in enumerate(columns):
         if column.name.lower() in names[:place]:
-            raise wrong(f"column {column.name} is given twice", column.tokens[0], "name each differently")
+            raise wrong(f"column {column.name} stands twice", column.tokens[0], "name each differently")
     made = CreateStream(tokens[target].name, target, columns, words.replaces, None, words.if_not_exists)
     return _OptionsParser(tokens, close + 1, stop, wrong).parse(made)
 
@@ -140,7 +140,7 @@ class _OptionsParser:
         while self.at < self.stop:
             start, word = self.at, tokens.word(self.at)
             if word in options:
-                raise self.wrong(f"{word} is given twice", start)
+                raise self.wrong(f"{word} stands twice", start)
             self.at += 1
             if word == "LOCATION":
                 if self.at == self.stop or tokens[self.at].kind is not TokenKind.STRING:

@@ -292,7 +292,7 @@ def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argume
             if place >= len(parameters) or any(each.name for each in call.arguments[:place]):
                 message = "too many arguments" if place >= len(parameters) else "an argument without its name"
                 hint = "names follow positions" if place < len(parameters) else f"write {_SHAPES[kind]}"
-                raise _wrong(tokens, argument.tokens[0], f"{kind} is given {message}", hint)
+                raise _wrong(tokens, argument.tokens[0], f"{kind} has {message}", hint)
             name = parameters[place]
         else:
             name = _OTHER_NAMES.get(argument.name, argument.name)
@@ -308,12 +308,12 @@ def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argume
                 )
         if name in bound:
             raise ParseError(
-                f"{name} is given twice",
+                f"{name} stands twice",
                 condition="DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT",
                 sqlstate="4274K",
                 sql=tokens.sql,
                 span=tokens[argument.at].span,
-                hint="give it once",
+                hint="write it once",
             )
         bound[name] = argument
     return bound

@@ -10,15 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from windrow.kernels.stored import from_stored, stored
+from windrow.kernels.stored import ROWS_BEFORE_STATE, from_stored, stored
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 
 __all__ = ["Carried"]
 
 _NAME = "carry"
 """The name of the file, and of the instant up to which rows are in the state."""
-_FEWEST = 10_000
-"""Up to so many rows are processed again after a restart, before the state is written anew."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Carried:
     @staticmethod
     def is_due(last: Carried | None, arrived: int) -> bool:
         """Whether to write the state, after so many arrived rows since the last."""
-        return arrived > max(_FEWEST, 0 if last is None else last.rows)
+        return arrived > max(ROWS_BEFORE_STATE, 0 if last is None else last.rows)
 
     def read(self, checkpoint: Checkpoint) -> Any:
         """Read the state."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.errors import ExecutionError
 from windrow.kernels.incremental import InputState, ProgramFragment
-from windrow.kernels.stored import from_stored, stored
+from windrow.kernels.stored import ROWS_BEFORE_STATE, from_stored, stored
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.streams.admission.parts import Said
@@ -27,8 +27,6 @@ __all__ = [
 ]
 
 _CARRY = "carry"
-FEWEST = 10_000
-"""So many rows are taken again after a restart rather than writing the state of operators anew."""
 
 
 class Store(Protocol):
@@ -182,7 +180,7 @@ class Carry:
     @staticmethod
     def is_due(last: Carry | None, came: int) -> bool:
         """Whether to store it, where so many rows came since the last."""
-        return came > max(FEWEST, 0 if last is None else last.rows)
+        return came > max(ROWS_BEFORE_STATE, 0 if last is None else last.rows)
 
     @staticmethod
     def written(store: Store, last: Carry | None, number: int, at: int, rows: int, state: object) -> Carry:

@@ -73,7 +73,7 @@ class ReadLogs:
             if not self._has_warned:
                 self._has_warned = True
                 warnings.warn(
-                    f"stream {stream} is not told how far the query has read: {error.message}; where old"
+                    f"cannot note at stream {stream} how far the query has read: {error.message}; if old"
                     " entries are deleted, the query may lose some, and ends (LOG_TRIMMED)",
                     RuntimeWarning,
                     stacklevel=2,

@@ -456,7 +456,7 @@ def _late_row(name: str, rows: DataFrame) -> AnalysisError:
     }
     return AnalysisError(
         f"a row of stream {name} is late: "
-        + reasons.get(first[REASON], "its rowtime is below the bound when it came"),
+        + reasons.get(first[REASON], "its rowtime was below the bound when it arrived"),
         condition="LATE_ROW",
         hint="on_late='keep' puts late rows into a side output",
     )

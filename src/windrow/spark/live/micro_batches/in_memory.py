@@ -284,8 +284,8 @@ class InMemorySteps(MicroBatches):
             raise ExecutionError(
                 f"a micro-batch has more rows than {_LARGEST} lets onto the driver",
                 condition=TOO_LARGE,
-                hint=f"set {_LARGEST} higher to go on, and limit what comes at once with maxFilesPerTrigger"
-                " or maxOffsetsPerTrigger",
+                hint=f"set {_LARGEST} higher to go on, and limit the rows of a micro-batch with"
+                " maxFilesPerTrigger or maxOffsetsPerTrigger",
             ) from None
 
     def _constant(self) -> list[str]:

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 from windrow.kernels.punctuated import Delta as Fed
 from windrow.kernels.punctuated import ProjectOperator
 from windrow.kernels.punctuated.operator_graph import FlowCarry
-from windrow.kernels.stored import from_stored, stored
+from windrow.kernels.stored import ROWS_BEFORE_STATE, from_stored, stored
 from windrow.punctuations import EVERYTHING, Pattern
 from windrow.punctuations.pattern import put_together
 from windrow.spark.collected import frame_of_collected
@@ -24,7 +24,7 @@ from windrow.spark.live.micro_batches.host import Done, Retained
 from windrow.spark.live.micro_batches.in_memory import InMemorySteps
 from windrow.spark.live.operators.punctuated.new_punctuation import new_patterns, reached, schema_of
 from windrow.spark.live.operators.punctuated.row_maps import RowMap, arrow_schema
-from windrow.spark.live.plans.whole_streams_plan import WholeStreamsPlan
+from windrow.spark.live.plans.whole_streams_plan import NOT_CLOSED, WholeStreamsPlan
 from windrow.spark.live.reports.state_table import QueryState, StateRow, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
@@ -40,7 +40,6 @@ __all__ = ["WholeStreamsSteps"]
 _CARRY, _CAME = "carry", "came"
 _SEEN = "seen "
 _LATE = "late within"
-_FEWEST = 10_000  # rows; so many are taken again after a restart rather than retaining all state anew
 _MOST = 64  # files
 
 
@@ -65,7 +64,10 @@ class _State:
     @property
     def is_long(self) -> bool:
         """Whether more rows have arrived since than the state has."""
-        return sum(self.came.values()) > max(_FEWEST, *self.base.values(), 0) or len(self.came) >= _MOST
+        return (
+            sum(self.came.values()) > max(ROWS_BEFORE_STATE, *self.base.values(), 0)
+            or len(self.came) >= _MOST
+        )
 
     @property
     def chunks(self) -> dict[str, dict[str, int]]:
@@ -100,8 +102,9 @@ class WholeStreamsSteps(InMemorySteps):
         state = self._state(committed)
         counts = [] if state.carry is None else state.carry.retained
         found = state_of(self._plan, committed, {}, {})
+        unbounded = {one.operator: f"{one.keeps}: {one.needs}" for one in self._plan.unbounded()}
         operators = [
-            StateRow("operator", node.name, rows=sum(rows))
+            StateRow("operator", node.name, rows=sum(rows), why=unbounded.get(node.name, NOT_CLOSED))
             for node, rows in zip(self._blocking.graph.nodes, counts, strict=False)
             if not isinstance(node.operator, ProjectOperator | RowMap)
         ]

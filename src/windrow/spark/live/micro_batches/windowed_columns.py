@@ -95,7 +95,7 @@ class WindowedColumns:
         if factor > 1:
             if (np.abs(ticks.to_numpy()) > 2**62 // factor).any():
                 raise InputError(
-                    f"a rowtime is too large for a clock of {self.scale.unit.lower()}s",
+                    f"a rowtime is too large to count in {self.scale.unit.lower()}s",
                     condition="ROWTIME_OVERFLOW",
                 )
             ticks = pc.multiply_checked(ticks, factor)

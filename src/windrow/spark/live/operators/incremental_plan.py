@@ -347,7 +347,7 @@ def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
 def unstable(error: UnmatchedError) -> WindrowError:
     """The error where rows leave that never came."""
     return error.reason or ExecutionError(
-        "the query computes other values for rows that leave than when they came",
+        "the query computes other values for rows that leave than when they entered",
         condition="UNSTABLE_VALUES",
         hint="store what differs from run to run in a column, and query that",
     )

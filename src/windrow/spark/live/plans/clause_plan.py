@@ -26,7 +26,7 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.window_node import Window
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
-from windrow.kernels.advance import retained_by
+from windrow.kernels.advance import retained_by, retention
 from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Catalog
@@ -42,7 +42,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.clause_operator import LiveClause, bind_live
 from windrow.spark.live.operators.ended_partitions import may_end
 from windrow.spark.live.operators.punctuated.expected_punctuation import bounded
-from windrow.spark.live.plans.live_plan import RowtimePlan, texts_of
+from windrow.spark.live.plans.live_plan import BUFFERED_ROWS, RowtimePlan, texts_of
 from windrow.spark.live.plans.planned_views import planned_views
 from windrow.spark.live.plans.read_names import live_streams, views_of
 from windrow.spark.live.plans.upstream import Upstream
@@ -256,6 +256,17 @@ class ClausePlan(RowtimePlan):
         for clause in self.clauses:
             what, name = _written(clause), f"window{path}{clause.clause.key}"
             found |= {name: f"{prefix}{what}", f"{name}.waiting": f"{prefix}{what}, waiting"}
+        return found
+
+    def reasons(self, path: str = "") -> dict[str, str]:
+        """Which rows these are, and until when they are retained, by the same names."""
+        found: dict[str, str] = {}
+        for name in self.read & self.catalog.sequences.keys():
+            found |= self.catalog.sequences[name].reasons()
+        for clause in self.clauses:
+            name, kernel = f"window{path}{clause.clause.key}", clause.kernel
+            _, rows = retention(kernel.growing.plan, kernel.frontier(0))
+            found |= {name: rows, f"{name}.waiting": BUFFERED_ROWS}
         return found
 
     def retained(self, path: str = "") -> dict[str, tuple[str, ...]]:

@@ -17,6 +17,7 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.algebra.watermarks import least_watermark, value_at
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.errors import Span as Place
+from windrow.kernels.stored import ROWS_BEFORE_STATE
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import Completeness
 from windrow.plan.event_time import HIDDEN, Closed, ClosedBy, ClosedKeys, Occurrence
@@ -170,6 +171,20 @@ class EmittedPlan(LivePlan):
         return f"rows until the watermark has passed their {groups}{late}"
 
     @property
+    def bound_in(self) -> str:
+        """The time in which the query's bound is: changes before it have been emitted."""
+        return "processing time"
+
+    @property
+    def stored(self) -> str | None:
+        """How a checkpoint has the state of operators; None where rows are dropped by the watermark."""
+        timed = self.query.timed
+        closes = {type(each) for grouping in timed.closes or () for each in grouping}
+        if timed.unbounded is None and closes != {Closed}:
+            return None
+        return f"as rows, up to {ROWS_BEFORE_STATE:,}, then as the operators' state"
+
+    @property
     def retains_by_tasks(self) -> str:
         """The same if tasks evaluate the micro-batches: they retain rows alone."""
         why = self.query.timed.unbounded or ("of AFTER DELAY without groups" if self.needs_all else None)
@@ -286,7 +301,7 @@ class EmittedPlan(LivePlan):
         """Refuse a column for the rowtime that is not that by which rows are complete."""
         if self.stream_columns[place] != self.rowtime:
             raise self.rowtime_differs(
-                place, f"its rows are complete by {self.rowtime}", f"; or give {self.rowtime}"
+                place, f"its rows are complete by {self.rowtime}", f"; or select {self.rowtime}"
             )
 
     def as_stream(self, changes: DataFrame) -> Stream:

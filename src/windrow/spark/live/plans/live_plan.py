@@ -36,7 +36,10 @@ from windrow.streams import FOREVER, NamedStream, Ordering
 from windrow.syntax.canonical_text import canonical_text
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "said_of", "texts_of"]
+__all__ = ["BUFFERED_ROWS", "ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "said_of", "texts_of"]
+
+BUFFERED_ROWS = "rows that the watermark has not passed"
+"""What is said of buffered rows."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,7 @@ class LivePlan(ABC):
     def rowtime_differs(self, place: int, why: str, other: str = "") -> AnalysisError:
         """The error for a column that cannot be the rowtime of a stream; with what else may be done."""
         return AnalysisError(
-            f"the query gives {self.stream_columns[place]} for the rowtime of the stream, and {why}",
+            f"the query returns {self.stream_columns[place]} as the rowtime of the stream, and {why}",
             condition="ROWTIME_DIFFERS",
             sql=self.text,
             span=self.span_of(place),
@@ -196,6 +199,15 @@ class LivePlan(ABC):
     def windows(self) -> dict[str, str]:
         """How what retains rows is written, by the names under which they are retained."""
         return {}
+
+    def reasons(self) -> dict[str, str]:
+        """Which rows these are, and until when they are retained, by the same names."""
+        return {}
+
+    @property
+    def bound_in(self) -> str:
+        """The time in which the query's bound is: changes before it have been emitted."""
+        return "event time"
 
     @property
     def rowtimes(self) -> tuple[str, ...]:
@@ -436,9 +448,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 needs = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_punctuation(one)}"
                 if self._is_bounded(one):
                     continue
-                goes_on = self.windowed.operator.running_groups() is not None
-                retained = "a few numbers for each key" if goes_on else "all rows"
-                found.append(Unbounded(f"{name} [RANGE UNBOUNDED]", retained, needs))
+                found.append(Unbounded(f"{name} [RANGE UNBOUNDED]", self.reason(one), needs))
             elif window.rows is not None and window.partition_by and window.range_ is None:
                 needs = (
                     "a length of time would bound it: [PARTITION BY … ROWS … RANGE …]"
@@ -491,6 +501,23 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
             view = self.catalog.sequences[name]
             found |= {f"window.{name}.waiting": f"{view.label}, waiting", **view.windows()}
         return found
+
+    def reasons(self) -> dict[str, str]:
+        """Which rows these are, and until when they are retained, by the same names."""
+        found = {one.name: self.reason(one) for one in windows_of(self.catalog, self.query, self.reader)}
+        for name in sequences_of(self.catalog, self.query):
+            found |= {f"window.{name}.waiting": BUFFERED_ROWS, **self.catalog.sequences[name].reasons()}
+        return found
+
+    def reason(self, window: QueryWindow) -> str:
+        """Which rows a window retains, and until when."""
+        bracket = window.item.window
+        if bracket.is_unbounded:
+            goes_on = self.windowed.operator.running_groups() is not None
+            return "some numbers for each key" if goes_on else "all rows"
+        if bracket.rows is not None:
+            return f"the last {bracket.rows} rows{' of each key' if bracket.partition_by else ''}"
+        return "rows of one instant" if bracket.is_now else "its rows until they leave it"
 
 
 def _in_one_line(sql: str) -> str:

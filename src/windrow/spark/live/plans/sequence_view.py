@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from windrow.algebra.names import without_since
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.clause_view import Ends, Feed, Unbounded
 from windrow.spark.logs.micro_batch import Coming, MicroBatch
@@ -57,7 +58,8 @@ class SequenceView:
         """How users know it: by its name, or the query in brackets that it is."""
         span = self.plan.span
         is_apart = self.name.startswith(APART)
-        return "(" + " ".join(self.text[span.start : span.stop].split()) + ")" if is_apart else self.name
+        written = " ".join(without_since(self.text[span.start : span.stop]).split())
+        return f"({written})" if is_apart else self.name
 
     @property
     def is_endless(self) -> bool:
@@ -73,6 +75,10 @@ class SequenceView:
     def windows(self) -> dict[str, str]:
         """What is retained for its clauses, and those of the views that it reads."""
         return self.plan.windows(f".{self.name.lower()}", f"{self.label}: ")
+
+    def reasons(self) -> dict[str, str]:
+        """Which rows these are, and until when they are retained, by the same names."""
+        return self.plan.reasons(f".{self.name.lower()}")
 
     def retained(self) -> dict[str, tuple[str, ...]]:
         """The rows of its clauses, and of those that it follows, which may be in the driver's memory."""

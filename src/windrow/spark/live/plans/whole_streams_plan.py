@@ -21,7 +21,10 @@ from windrow.spark.logs.columns_taken import TextPlace, columns_taken
 from windrow.spark.logs.storable import in_spark
 from windrow.streams import NamedStream
 
-__all__ = ["WholeStreamsPlan"]
+__all__ = ["NOT_CLOSED", "WholeStreamsPlan"]
+
+NOT_CLOSED = "rows that are not closed yet"
+"""What is said of state that bounds and punctuations drop."""
 
 
 @dataclass(frozen=True)

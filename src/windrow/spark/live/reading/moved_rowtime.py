@@ -140,7 +140,7 @@ def _computed(gateway: Gateway, node: Project, one: Expression) -> tuple[MovedRo
         family = step.gives
     zone = gateway.spark.conf.get("spark.sql.session.timeZone")
     if zone not in STEADY and goes_by_zone(tokens, 0, len(tokens)):
-        raise UnknownRowtimeError(f"it goes by the clocks of {zone}, which are set back")
+        raise UnknownRowtimeError(f"it follows the local time of {zone}, which are set back")
     span = tokens.span(*inner)
     before, after = one.text.slice(0, span.start), one.text.slice(span.stop, len(tokens.sql))
     return (

@@ -12,6 +12,7 @@ from windrow.algebra.continuous import (
     StreamQuery,
     WindowedStream,
 )
+from windrow.algebra.names import without_since
 from windrow.plan.reader.sources import path_of_clause
 from windrow.spark.catalog import Catalog, CatalogDefinition
 
@@ -57,7 +58,7 @@ class QueryWindow:
     def text(self) -> str:
         """How it is written, in one line."""
         span = self.item.span
-        return " ".join(self.reader.tokens.sql[span.start : span.stop].split())
+        return " ".join(without_since(self.reader.tokens.sql[span.start : span.stop]).split())
 
 
 def windows_of(

@@ -41,6 +41,7 @@ def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: flo
         "seconds": round(seconds, 3),
         "rows_per_second": round(counts["came"] / seconds, 1) if seconds else 0.0,
         "bound": None if frontier is None else instant_text(plan.scale, frontier, zone),
+        "bound_in": plan.bound_in,
         "lag": None if frontier is None else _behind(plan.scale, frontier, zone),
     }
 
@@ -54,13 +55,16 @@ def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
     'highs: 250 rows/s · bound 2026-01-31 10:00:00, 3 s ago · 12 buffered · 1 late · 800 in windows, 41 kB'
     >>> in_words({**counts, "bound": None, "lag": None})
     'highs: 1,200 rows in, 7 out · no bound yet · 12 buffered · 1 late · 800 in windows, 41 kB'
+    >>> in_words({**counts, "bound_in": "processing time"}).split(" · ")[1]
+    'processed up to 2026-01-31 10:00:00, 3 s ago'
     """
     rows = (
         f"{progress['rows_in']:,} rows in, {progress['rows_given']:,} out"
         if rate is None
         else f"{rate:,.0f} rows/s"
     )
-    bound = "no bound yet" if progress["bound"] is None else f"bound {progress['bound']}"
+    what = "processed up to" if progress.get("bound_in") == "processing time" else "bound"
+    bound = "no bound yet" if progress["bound"] is None else f"{what} {progress['bound']}"
     if progress["lag"] is not None and 0 <= progress["lag"] < 86_400:
         bound += f", {progress['lag']:.0f} s ago"
     parts = [

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.spark.live.plans.live_plan import BUFFERED_ROWS, LivePlan
 from windrow.spark.live.reports.progress_report import instant_text
 from windrow.spark.live.sinks.into_stream import rescaled_tick
 from windrow.streams import NO_BOUND, Position
@@ -132,14 +132,16 @@ def state_of(
         at = None if position is None else position.watermark.value
         bound = None if at is None else instant_text(scale, at, zone)
         is_least, several = reached[name] == min(reached.values()), len(reached) > 1
-        own = StateRow("stream", name, bound=bound, holds=is_least and several)
+        why = BUFFERED_ROWS if name in waiting else None
+        own = StateRow("stream", name, bound=bound, holds=is_least and several, why=why)
         rows.append(
             own.showing(waiting.get(name, RetainedRowsOf()), plan.scale if on_one_scale else scale, zone)
         )
         rows += producers_of(name, position, scale, zone, is_least=is_least, several=several)
-    written = plan.windows()
+    written, reasons = plan.windows(), plan.reasons()
     for name, retained in windows.items():
-        rows.append(StateRow("window", written.get(name, name)).showing(retained, plan.scale, zone))
+        own = StateRow("window", written.get(name, name), why=reasons.get(name))
+        rows.append(own.showing(retained, plan.scale, zone))
     return QueryState(tuple(rows))
 
 

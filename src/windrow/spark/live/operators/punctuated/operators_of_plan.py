@@ -39,7 +39,7 @@ def has_line(kind: DataType) -> bool:
 def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
     match node:
         case plan.Input():
-            return Reason("a relation that varies", node.at)
+            return Reason("a time-varying relation", node.at)
         case plan.StreamWindow():
             return Reason("a window of a stream beside one without", node.at)
         case plan.ClauseRelation():
