@@ -81,7 +81,7 @@ def query_of_call(gateway: Gateway, tokens: TokenList, at: int, functions: Known
             for argument, value in zip(arguments, values, strict=True)
             for key in _compared(tokens, at, argument, value, functions)
         ]
-        query = _for_each_value(function, values, source, compared, is_one=not is_of_relation(tokens, at))
+        query = _for_each_value(function, values, source, compared, is_one=not function.returns_table)
     else:
         query = SqlText.of("(SELECT ", _listed(function), _from(function, values, SqlText()), ")")
     close = tokens.partner[at + 1] + 1
