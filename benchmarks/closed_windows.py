@@ -3,7 +3,7 @@
     python -m benchmarks.closed_windows [groups]
 
 runs each query over hours of as many keys as there are groups, in ten micro-batches an hour, and prints the
-median seconds of a micro-batch that fills an hour and of one that closes an hour, and their ratio; Spark's own
+median seconds of a micro-batch that fills an hour and of one that closes an hour, and their ratio, by Spark's
 clock, from the start of a trigger to its end. Only what is public is imported, so that `PYTHONPATH` may name
 the `src` of another commit, for one run beside the other.
 """
