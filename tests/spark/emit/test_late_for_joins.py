@@ -107,3 +107,31 @@ def test_a_late_row_goes_to_the_side_output_and_the_state_is_bounded(spark):
     assert "rows until the watermark has passed the interval" in script.session.sql(query).plan()
     assert "unbounded" not in script.session.sql(query).plan()
     script.session.sql(query).start(Memory(), on_unbounded="error").stop()
+
+
+@pytest.mark.parametrize(
+    ("zone", "first", "last", "is_bounded"),
+    [
+        ("UTC", "s.ts - INTERVAL 1 DAY", "s.ts + INTERVAL '1 02:00' DAY TO MINUTE", True),
+        ("UTC", "s.ts - INTERVAL 1 MONTH", "s.ts + INTERVAL 1 DAY", False),
+        ("UTC", "s.ts + INTERVAL 1 DAY", "s.ts - INTERVAL 1 DAY", False),
+        ("UTC", "s.ts + INTERVAL '-1' DAY", "s.ts", False),
+        ("Europe/Berlin", "s.ts - INTERVAL 1 DAY", "s.ts", False),
+        ("Europe/Berlin", "s.ts - INTERVAL 24 HOURS", "s.ts", True),
+    ],
+)
+def test_the_interval_is_one_of_lengths_that_can_be_undone(spark, tmp_path, zone, first, last, is_bounded):
+    session = Session(spark)
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        for name in ("s", "t"):
+            arriving = spark.readStream.schema("ts TIMESTAMP, k BIGINT").parquet(str(tmp_path))
+            session.stream(name, arriving, rowtime="ts", lag="1 second")
+        plan = session.sql(
+            f"SELECT s.k FROM s LEFT JOIN t ON s.k = t.k AND t.ts BETWEEN {first} AND {last}"
+            " EMIT STREAM AFTER WATERMARK"
+        ).plan()
+        assert ("rows until the watermark has passed the interval" in plan) == is_bounded
+        assert ("unbounded" in plan) == (not is_bounded)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")

@@ -20,12 +20,13 @@ from windrow.plan.event_time.finality import LACKING, lacking_in, spanned
 from windrow.plan.event_time.join_times import instead
 from windrow.syntax.expression_nodes import Literal, Name, OperationNode
 from windrow.syntax.expressions import parse_expression
+from windrow.syntax.expressions.rising import goes_by_zone, rising
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import conjuncts
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
-__all__ = ["Reach", "as_of", "bounded", "reaches_of"]
+__all__ = ["JoinReach", "as_of", "bounded", "reaches_of"]
 
 
 def bounded(
@@ -54,7 +55,7 @@ def bounded(
 
 
 @dataclass(frozen=True)
-class Reach:
+class JoinReach:
     """How far away the partners of a side's rows are, in a join of two streams.
 
     Attributes
@@ -84,7 +85,7 @@ class Reach:
 
 def reaches_of(
     kind: str, conditions: Sequence[Expression], scope: Scope, left: Facts, right: Facts
-) -> tuple[Reach, ...]:
+) -> tuple[JoinReach, ...]:
     """The reach of each side that may lack a partner, in an outer or anti join of two streams.
 
     Empty for other joins, and without both bounds.
@@ -99,7 +100,7 @@ def reaches_of(
     return tuple(found) if len(found) == len(sides) else ()
 
 
-def _reach_of(conditions: Sequence[Expression], scope: Scope, own: Facts, other: Facts) -> Reach | None:
+def _reach_of(conditions: Sequence[Expression], scope: Scope, own: Facts, other: Facts) -> JoinReach | None:
     """The reach of the rows of one side."""
     last, first = list[tuple[str, str, str]](), list[tuple[str, str, str]]()
     for condition in conditions:
@@ -115,7 +116,7 @@ def _reach_of(conditions: Sequence[Expression], scope: Scope, own: Facts, other:
     for column, partner, until in last:
         if (column, partner) in since:
             origins = own.events[column].origin, other.events[partner].origin
-            return Reach(column, partner, origins, until, since[column, partner])
+            return JoinReach(column, partner, origins, until, since[column, partner])
     return None
 
 
@@ -150,6 +151,10 @@ def _shifted(tokens: TokenList, item: Range, scope: Scope, facts: Facts) -> _Shi
     length = tokens.sql[tokens[name[1] + 1].start : tokens[stop - 1].stop]
     if name[0] != start or "-" in length or not _is_length(tokens, name[1] + 1, stop):
         return None
+    if tokens.word(name[1] + 1) == "INTERVAL":  # shifts by months, and by local time, cannot be undone
+        by_zone = event.zoned and goes_by_zone(tokens, start, stop, is_local=event.zoned == "TIMESTAMP_NTZ")
+        if rising(tokens, start, stop) is None or by_zone:
+            return None
     return _Shifted(column, tokens[name[1]].text, length)
 
 

@@ -21,7 +21,7 @@ from windrow.plan.event_time.facts import (
     Judging,
 )
 from windrow.plan.event_time.finality import LACKING, combined, lacking_in
-from windrow.plan.event_time.interval_joins import Reach, as_of, bounded, reaches_of
+from windrow.plan.event_time.interval_joins import JoinReach, as_of, bounded, reaches_of
 from windrow.plan.event_time.join_times import Keys, in_both, linked, optional
 from windrow.plan.event_time.late import not_late, without
 from windrow.plan.event_time.notes import ALL_ROWS, state_of_joins
@@ -71,7 +71,7 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
 
 
 def _reaching(
-    deriving: Deriving, made: plan.Join, facts: Facts, reaches: Sequence[Reach]
+    deriving: Deriving, made: plan.Join, facts: Facts, reaches: Sequence[JoinReach]
 ) -> tuple[plan.Join, tuple[tuple[ClosedBy, ...], ...]]:
     """A join without the rows and pairs that are late for it, and the conditions that close its rows.
 
