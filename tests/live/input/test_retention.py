@@ -99,7 +99,7 @@ def test_a_query_may_read_a_stream_of_which_it_can_note_nothing(session, tmp_pat
     with stream.producer("p") as p:
         p.insert([{"ts": minute(at), "k": "a", "v": 1} for at in (1, 2)])
     (stream.folder / "readers").write_text("no folder, as one that may only be read")
-    with pytest.warns(RuntimeWarning, match="is not told how far the query has read"):
+    with pytest.warns(RuntimeWarning, match="cannot note at stream s how far the query has read"):
         query = relation.start(sink, checkpoint=tmp_path / "checkpoint", envelope="op")
     query.process_all_available()
     query.stop()
