@@ -1,4 +1,4 @@
-"""Rows that are late for a join within an interval: no row retracts one that was complete."""
+"""Rows that are late for a join by event time: no row retracts one that was complete."""
 
 from __future__ import annotations
 
@@ -11,20 +11,26 @@ import pytest
 from windrow import Memory, Session
 from windrow.testing import Script
 
-LEFT = (
-    "SELECT s.ts, s.n AS n, t.n AS m FROM s LEFT JOIN t ON s.k = t.k AND t.ts BETWEEN s.ts - 1 AND s.ts + 2"
-)
+SELECTED = "SELECT s.ts, s.n AS n, t.n AS m FROM"
+LEFT = f"{SELECTED} s LEFT JOIN t ON s.k = t.k AND t.ts BETWEEN s.ts - 1 AND s.ts + 2"
+NONE = "SELECT ts, n FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND"
+PAST = f"{SELECTED} s LEFT JOIN t ON s.k = t.k AND t.ts BETWEEN s.ts - 4 AND s.ts - 2"
+RIGHT = f"{SELECTED} t RIGHT JOIN s ON t.k = s.k AND t.ts >= s.ts - 1 AND s.ts + 2 >= t.ts"
+NEXT = f"{SELECTED} s FULL JOIN t ON s.k = t.k AND t.ts BETWEEN s.ts + 1 AND s.ts + 3"
+ANTI = "SELECT ts, n FROM s LEFT ANTI JOIN t ON t.k = s.k AND t.ts - 1 <= (s.ts + 1) AND s.ts - 1 <= t.ts"
 QUERIES = {
-    "LEFT JOIN": LEFT,
-    "RIGHT JOIN": "SELECT s.ts, s.n AS n, t.n AS m FROM t RIGHT JOIN s ON t.k = s.k AND t.ts >= s.ts - 1"
-    " AND s.ts + 2 >= t.ts",
-    "FULL JOIN": "SELECT s.ts, s.n AS n, t.n AS m FROM s FULL JOIN t ON s.k = t.k AND t.ts BETWEEN s.ts - 1"
-    " AND s.ts + 2",
-    "NOT EXISTS": "SELECT ts, n FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = s.k AND t.ts BETWEEN"
-    " s.ts - 1 AND s.ts + 2)",
-    "ANTI JOIN": "SELECT ts, n FROM s LEFT ANTI JOIN t ON t.k = s.k AND t.ts - 1 <= (s.ts + 1)"
-    " AND s.ts - 1 <= t.ts",
+    "LEFT JOIN": (LEFT, -1, 2),
+    "LEFT JOIN of the past": (PAST, -4, -2),
+    "LEFT JOIN by time": (f"{SELECTED} s LEFT JOIN t ON s.k = t.k AND t.ts = s.ts", 0, 0),
+    "RIGHT JOIN": (RIGHT, -1, 2),
+    "FULL JOIN": (f"{SELECTED} s FULL JOIN t ON s.k = t.k AND t.ts BETWEEN s.ts - 1 AND s.ts + 2", -1, 2),
+    "FULL JOIN of what follows": (NEXT, 1, 3),
+    "FULL JOIN by time": (f"{SELECTED} s FULL JOIN t ON s.k = t.k AND t.ts = s.ts", 0, 0),
+    "NOT EXISTS": (f"{NONE} t.ts BETWEEN s.ts - 1 AND s.ts + 2)", -1, 2),
+    "NOT EXISTS by time": (f"{NONE} t.ts = s.ts)", 0, 0),
+    "ANTI JOIN": (ANTI, -1, 2),
 }
+"""Joins, and how far the times of partners may be from a row's own: at least and at most."""
 
 
 def logs(seed):
@@ -42,9 +48,9 @@ def logs(seed):
     return found
 
 
-def expected(logs, name):
+def expected(logs, name, low, high):
     """What remains by definition: a row at a time, with the watermark by the entries of earlier times."""
-    is_anti, is_full = name in ("NOT EXISTS", "ANTI JOIN"), name == "FULL JOIN"
+    is_anti, is_full = name.split()[0] in ("NOT", "ANTI"), name.startswith("FULL")
 
     def before(at):
         marks = [
@@ -52,26 +58,41 @@ def expected(logs, name):
         ]
         return min(one[-1] for one in marks) if all(marks) else -1
 
+    def final(ts, is_left=True):
+        """The watermark below which a row is not final: its own time is, and that of its last partner."""
+        return max(ts, ts + high if is_left else ts - low)
+
+    def late(ts, mark, is_left):
+        """Whether a row was final as it came, and so were all of which it may be a partner."""
+        of_others = max(final(at, not is_left) for at in range(ts - 9, ts + 9) if meet(ts, at, is_left))
+        alone = is_left or is_full
+        return (final(ts, is_left) < mark or not alone) and (of_others < mark or (is_left and not is_full))
+
+    def meet(ts, at, is_left):
+        return low <= (at - ts if is_left else ts - at) <= high
+
     left, right = ([(row, before(row[0])) for row in logs[name] if row[1] is not None] for name in ("s", "t"))
-    found = Counter()
-    lone = Counter(m for (_, ts, _, m, _), mark in right if not ts + 1 < mark or not ts + 3 < mark)
+    found, partnerless = Counter(), {row[3] for row, mark in right if not late(row[1], mark, False)}
     for (_, ts, k, n, _), mark in left:
-        if ts + 2 < mark and (ts + 3 < mark or not is_full):
+        if late(ts, mark, True):
             continue
         partners = [
             m
             for (_, other, key, m, _), its in right
             if key == k
-            and ts - 1 <= other <= ts + 2
-            and not ts + 2 < its
-            and not (is_full and other + 1 < mark)
+            and meet(ts, other, True)
+            and not late(other, its, False)
+            and not final(ts) < its
+            and not (is_full and final(other, False) < mark)
         ]
-        lone -= Counter(set(partners))
+        partnerless -= {*partners}
         if not is_anti:
             found.update((ts, n, m) for m in partners or [None])
         elif not partners:
             found[ts, n] += 1
-    return found + Counter({(None, None, m): 1 for m in +lone}) if is_full else found
+    if is_full:
+        found.update((None, None, m) for m in partnerless)
+    return found
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -81,8 +102,8 @@ def test_the_complete_rows_are_those_of_rows_on_time_for_them(spark, seed):
         columns = zip(("at", "ts", "k", "n", "upto"), zip(*rows, strict=True), strict=True)
         frame = spark.createDataFrame(pa.table({key: pa.array(one, pa.int64()) for key, one in columns}))
         session.stream(name, frame, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
-    for name, query in QUERIES.items():
-        wanted = expected(entries, name)
+    for name, (query, low, high) in QUERIES.items():
+        wanted = expected(entries, name, low, high)
         changes = session.sql(f"{query} EMIT STREAM AFTER WATERMARK").collect()
         assert Counter(tuple(row)[:-3] for row in changes) == wanted, name
         assert not any(row["undo"] for row in changes), name
@@ -114,7 +135,7 @@ def test_a_late_row_goes_to_the_side_output_and_the_state_is_bounded(spark):
     [
         ("UTC", "s.ts - INTERVAL 1 DAY", "s.ts + INTERVAL '1 02:00' DAY TO MINUTE", True),
         ("UTC", "s.ts - INTERVAL 1 MONTH", "s.ts + INTERVAL 1 DAY", False),
-        ("UTC", "s.ts + INTERVAL 1 DAY", "s.ts - INTERVAL 1 DAY", False),
+        ("UTC", "s.ts - INTERVAL 2 DAYS", "s.ts - INTERVAL 1 DAY", True),
         ("UTC", "s.ts + INTERVAL '-1' DAY", "s.ts", False),
         ("Europe/Berlin", "s.ts - INTERVAL 1 DAY", "s.ts", False),
         ("Europe/Berlin", "s.ts - INTERVAL 24 HOURS", "s.ts", True),

@@ -4,20 +4,22 @@ Of ``o LEFT JOIN p ON o.id = p.id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 10 M
 a partner is final when the watermark of `p` is above ``o.ts + INTERVAL 10 MINUTES``. So that expression is a
 column of event time of the join's rows, by the watermark of `p`.
 
-Where both sides are streams, and the other one is bounded from below too, rows are late that come when this
-was final (:func:`reaches_of`). So no row retracts a final one, and neither side is needed for longer.
+Where both sides are streams, and the other one is bounded from below too, or their event times are equal,
+rows are late that come when this was final (:func:`reaches_of`). So no row retracts a final one, and neither
+side is needed for longer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from windrow.plan.columns import Expression, Scope, column_named, within
 from windrow.plan.event_time.expression_times import event_of, mapped
 from windrow.plan.event_time.facts import UNTIL, EventColumn, Facts
 from windrow.plan.event_time.finality import LACKING, lacking_in, spanned
-from windrow.plan.event_time.join_times import instead
+from windrow.plan.event_time.join_times import instead, is_own_event_time
+from windrow.plan.nodes import Join
 from windrow.syntax.expression_nodes import Literal, Name, OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.expressions.rising import goes_by_zone, rising
@@ -56,67 +58,84 @@ def bounded(
 
 @dataclass(frozen=True)
 class JoinReach:
-    """How far away the partners of a side's rows are, in a join of two streams.
+    """Which rows are partners by event time, in a join of two streams.
 
     Attributes
     ----------
     own, other
-        The columns of the rowtimes: of the side whose rows may have no partner, and of the partners.
-    origins
-        The places of both streams.
+        The columns of event time that are compared: of the side whose rows may have no partner, and of the
+        partners.
+    events
+        What they are.
     last
-        SQL for the last rowtime of a partner, in which ``{t}`` is a row's own.
+        SQL for the last value in a partner, in which ``{t}`` is a row's own.
     first
-        SQL for the last rowtime of a row of which another one is a partner, in which ``{t}`` is that of the
+        SQL for the last value in a row of which another one is a partner, in which ``{t}`` is that of the
         other one.
     """
 
     own: str
     other: str
-    origins: tuple[int, int]
-    last: str
-    first: str
+    events: tuple[EventColumn, EventColumn]
+    last: str = "{t}"
+    first: str = "{t}"
 
     @property
     def needed(self) -> str:
-        """SQL for the last rowtime of a partner of the rows of which another one is a partner."""
+        """SQL for the last value in a partner of the rows of which another one is a partner."""
         return self.last.replace("{t}", self.first)
 
 
-def reaches_of(
-    kind: str, conditions: Sequence[Expression], scope: Scope, left: Facts, right: Facts
-) -> tuple[JoinReach, ...]:
+def reaches_of(node: Join, left: Facts, right: Facts) -> tuple[JoinReach, ...]:
     """The reach of each side that may lack a partner, in an outer or anti join of two streams.
 
-    Empty for other joins, and without both bounds.
+    By equal event times, or within an interval with both bounds; empty for other joins.
     """
-    if kind not in LACKING or any(
+    if node.kind not in LACKING or any(
         not facts.raw or facts.updates or len(facts.places) != 1 or facts.places != facts.watermarks
         for facts in (left, right)
     ):
         return ()
-    sides = [(left, right) if lacking == 1 else (right, left) for lacking in lacking_in(kind)]
-    found = [reach for own, other in sides if (reach := _reach_of(conditions, scope, own, other)) is not None]
-    return tuple(found) if len(found) == len(sides) else ()
+    found = []
+    for lacking in lacking_in(node.kind):
+        own, other = (left, right) if lacking == 1 else (right, left)
+        keys = [(one, two) if lacking == 1 else (two, one) for one, two in node.keys]
+        found.append(_equal(keys, own, other) or _within_interval(node, own, other))
+    reaches = tuple(reach for reach in found if reach is not None)
+    return reaches if len(reaches) == len(found) else ()
 
 
-def _reach_of(conditions: Sequence[Expression], scope: Scope, own: Facts, other: Facts) -> JoinReach | None:
-    """The reach of the rows of one side."""
-    last, first = list[tuple[str, str, str]](), list[tuple[str, str, str]]()
-    for condition in conditions:
+def _equal(keys: Iterable[tuple[str, str]], own: Facts, other: Facts) -> JoinReach | None:
+    """The reach by equal event times, which the watermark passes at once."""
+    for one, two in keys:
+        if is_own_event_time(own, one) and is_own_event_time(other, two):
+            events = own.events[one], other.events[two]
+            if events[0].mapped == events[1].mapped:
+                return JoinReach(one, two, events)
+    return None
+
+
+def _within_interval(node: Join, own: Facts, other: Facts) -> JoinReach | None:
+    """The reach within an interval of rowtimes."""
+    last, first = list[tuple[str, str, str]](), dict[tuple[str, str], str]()
+    for condition in node.conditions:
         tokens = tokenize(condition.text.render())
+
+        def shifted(item: Range, side: Facts, tokens: TokenList = tokens) -> _Shifted | None:
+            return _shifted(tokens, item, node.scope, side)
+
         for less, greater in _ordered(tokens):
-            one, two = _shifted(tokens, greater, scope, own), _shifted(tokens, less, scope, other)
-            if one is not None and two is not None and not {one.sign, two.back.sign} & {"-"}:
-                last.append((one.column, two.column, two.back.of(one.of("{t}"))))
-            one, two = _shifted(tokens, less, scope, own), _shifted(tokens, greater, scope, other)
-            if one is not None and two is not None:
-                first.append((one.column, two.column, one.back.of(two.of("{t}"))))
-    since = {(column, partner): text for column, partner, text in first}
+            if (one := shifted(greater, own)) is not None and (two := shifted(less, other)) is not None:
+                until = two.back.of(one.of("{t}"))
+                if {one.sign, two.back.sign} & {"-"}:  # its own time must be below the watermark too
+                    until = f"greatest({{t}}, {until})"
+                last.append((one.column, two.column, until))
+            if (one := shifted(less, own)) is not None and (two := shifted(greater, other)) is not None:
+                first[one.column, two.column] = one.back.of(two.of("{t}"))
     for column, partner, until in last:
-        if (column, partner) in since:
-            origins = own.events[column].origin, other.events[partner].origin
-            return JoinReach(column, partner, origins, until, since[column, partner])
+        if (column, partner) in first:
+            events = own.events[column], other.events[partner]
+            return JoinReach(column, partner, events, until, first[column, partner])
     return None
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "complete_by",
     "in_both",
     "instead",
+    "is_own_event_time",
     "linked",
     "marked",
     "meeting_in_time",
@@ -62,7 +63,7 @@ def linked(kind: str, keys: Keys, left: Facts, right: Facts) -> tuple[Facts, Fac
     classes: list[set[str]] = []
     events = {**left.events, **right.events}
     for one, other in keys:
-        if not (_is_own_event_time(left, one) and _is_own_event_time(right, other)):
+        if not (is_own_event_time(left, one) and is_own_event_time(right, other)):
             continue
         if events[one].mapped != events[other].mapped:  # a value is complete in one side before the other
             continue
@@ -81,7 +82,7 @@ def linked(kind: str, keys: Keys, left: Facts, right: Facts) -> tuple[Facts, Fac
     return sides[0], sides[1]
 
 
-def _is_own_event_time(facts: Facts, column: str) -> bool:
+def is_own_event_time(facts: Facts, column: str) -> bool:
     """Whether a column is event time that depends on the row alone."""
     event = facts.events.get(column)
     return event is not None and event.greatest is not None and event.sessions is None

@@ -38,17 +38,18 @@ _OF_THE_FIRST = {"inner", "left", "semi", "anti"}  # each row of the first side 
 def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
     """The rows of a join."""
     kind, keys = node.kind, node.keys
-    judged = judged and kind == "inner"
+    is_grouped, judged = judged, judged and kind == "inner"
     (left, mine), (right, theirs) = (deriving.of(side, judged=judged) for side in (node.left, node.right))
     made = replace(node, left=left, right=right)
     if not (mine.reads_streams or theirs.reads_streams):
         return made, Facts()
+    # under groups it is these that rows are late for
+    reaches = reaches_of(node, mine, theirs) if deriving.waits and not is_grouped else ()
     mine, theirs = joined(kind, keys, *linked(kind, keys, mine, theirs))
     is_by_row = (
         kind in _OF_THE_FIRST if not theirs.reads_streams else kind == "inner" and not mine.reads_streams
     )
     meeting: tuple[tuple[ClosedBy, ...], ...] = ()
-    reaches = reaches_of(kind, node.conditions, node.scope, mine, theirs) if deriving.waits else ()
     if not (is_by_row or reaches):
         meeting = met(kind, mine, theirs, judges=judged, waits=deriving.waits)
         deriving.met_by_keys |= any(isinstance(each, Closed) for grouping in meeting for each in grouping)
@@ -65,7 +66,8 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
         made, meeting = _reaching(deriving, made, facts, reaches)
         facts = replace(facts, closes=(*facts.closes, *meeting), unbounded=mine.unbounded or theirs.unbounded)
     extended, facts = _within(deriving, made, facts, node.scope, intervals)
-    passed = "interval" if reaches else "equal columns"
+    is_wide = any(one.last != "{t}" or one.first != "{t}" for one in reaches)
+    passed = "interval" if is_wide else "equal columns"
     deriving.note(node, facts, None if is_by_row else state_of_joins(meeting, passed))
     return extended, facts
 
@@ -78,28 +80,39 @@ def _reaching(
     A row is late when it was final as it came, and so were all its possible partners; a pair, when the
     partner came after its row was final.
     """
-    marks = deriving.marks(facts, {place for reach in reaches for place in reach.origins})
+    events = {
+        column: one
+        for each in reaches
+        for column, one in zip((each.own, each.other), each.events, strict=True)
+    }
+    marks = deriving.marks(facts, [event.origin for event in events.values()])
     late: dict[str, list[SqlText]] = {}
     pairs, closed = list[Expression](), list[tuple[ClosedBy, ...]]()
-    places: dict[str, int] = {}
 
-    def below(text: str, column: str, place: int) -> SqlText:
-        return SqlText.of(f"{text.replace('{t}', f'{ROWS}.{column}')} < {ROWS}.{marks[place]}")
+    def below(text: str, column: str, by: EventColumn) -> SqlText:
+        least = by.mapped.replace("{t}", f"{ROWS}.{marks[by.origin]}")
+        return SqlText.of(f"{text.replace('{t}', f'{ROWS}.{column}')} < {least}")
 
     for reach in reaches:
-        own, other = reach.origins
-        places |= {reach.own: own, reach.other: other}
+        own, other = reach.events
         late.setdefault(reach.own, []).append(below(reach.last, reach.own, own))
         late.setdefault(reach.other, []).append(below(reach.needed, reach.other, other))
         pairs.append(not_late(below(reach.last, reach.own, other)))
-        deriving.judgings += [Judging(reach.last, "{t}", own), Judging("{t}", "{t}", other)]
-        closed.append((ClosedKeys(reach.last, "{t}", own), ClosedKeys(reach.needed, "{t}", other)))
+        deriving.judgings += [
+            Judging(reach.last.replace("{t}", own.mapped), own.mapped, own.origin),
+            Judging(other.mapped, other.mapped, other.origin),
+        ]
+        closed.append((_closed(reach.last, own), _closed(reach.needed, other)))
     sides = []
     for side in (made.left, made.right):
         column = next(one for one in late if deriving.visible.has(side, one))
-        visible = deriving.visible.showing(side, [marks[places[column]]])
+        visible = deriving.visible.showing(side, [marks[events[column].origin]])
         sides.append(without(visible, Scope(), SqlText.join(" AND ", late[column])))
     return replace(made, left=sides[0], right=sides[1], conditions=(*made.conditions, *pairs)), tuple(closed)
+
+
+def _closed(until: str, event: EventColumn) -> ClosedKeys:
+    return ClosedKeys(until.replace("{t}", event.greatest or ""), event.mapped, event.origin)
 
 
 def _both(mine: Facts, theirs: Facts, kind: str, *, beside: bool) -> Facts:
