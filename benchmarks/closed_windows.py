@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import windrow
+from benchmarks.state import of_two_cores
 
 _HOURS, _EACH = 5, 10
 _COLUMNS = "ts timestamp, k bigint, v bigint"
@@ -35,14 +36,7 @@ QUERIES = {
 
 def main(groups: int = 1_000_000, only: str = "") -> None:
     """Print the table."""
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = of_two_cores()
     sys.stdout.write(f"{'query':10}{'fills':>9}{'closes':>9}{'ratio':>8}\n")
     with tempfile.TemporaryDirectory() as folder:
         _write(Path(folder) / "s", groups)

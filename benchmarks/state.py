@@ -62,8 +62,8 @@ QUERIES = {
 }
 
 
-def main(rows: int = 1_000_000, only: str = "") -> None:
-    """Print the table."""
+def of_two_cores() -> SparkSession:
+    """A session of two cores, without Spark's page."""
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
@@ -72,6 +72,12 @@ def main(rows: int = 1_000_000, only: str = "") -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def main(rows: int = 1_000_000, only: str = "") -> None:
+    """Print the table."""
+    spark = of_two_cores()
     sys.stdout.write(f"{'query':30}{'seconds':>9}{'kept':>12}{'bytes':>14}\n")
     with tempfile.TemporaryDirectory() as folder:
         for seed, name in enumerate(("s", "t")):

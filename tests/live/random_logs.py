@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow as pa
 from hypothesis import strategies as st
 
@@ -26,6 +28,12 @@ entry = st.one_of(
 )
 log = st.lists(entry, max_size=8)
 LAGS = [None, 0, 2]
+
+
+def folded(tables):
+    """How often each row is there, with texts in lower case."""
+    rows = [tuple(row.values()) for one in tables for row in one.to_pylist()]
+    return Counter(tuple(one.lower() if isinstance(one, str) else one for one in row) for row in rows)
 
 
 def ended(entries):

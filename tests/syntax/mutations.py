@@ -35,7 +35,8 @@ from windrow.algebra.rewriting.expand import Expander
 from windrow.algebra.window_node import Window
 from windrow.errors import Span, WindrowError, render_html
 from windrow.spark.relations.table_functions_in_from import calls_table_functions
-from windrow.statements.dispatch import _may_be_ours, _query_of, _view_query
+from windrow.statements.definitions.temporary_views import query_of, view_query
+from windrow.statements.dispatch import _may_be_ours
 from windrow.statements.stream_statements import has_stream_words
 from windrow.syntax import mistakes
 from windrow.syntax.cql_clauses import parse_stream_window, refuse_alias_before, window_at
@@ -368,7 +369,7 @@ def read(sql: str) -> Iterator[WindrowError]:
 
 
 def _clauses(tokens: TokenList, statement: Range) -> None:
-    query = _query_of(tokens, _view_query(tokens, statement) or statement)
+    query = query_of(tokens, view_query(tokens, statement) or statement)
     algebra = bind(tokens, query, {"s": "ts", "orders": "ts"})
     if algebra is None:
         return

@@ -18,7 +18,7 @@ from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import APART, ClausePlan, LivePlan, SequenceView, WhyRelation, plan_of_clauses
-from windrow.statements.named_streams import insert
+from windrow.statements.named_streams.insert import insert
 from windrow.statements.naming import forget, is_free, refresh, remember_sequence
 from windrow.statements.statement_context import StatementContext
 from windrow.syntax.cql_clauses import begins_relation, window_at

@@ -48,6 +48,7 @@ from windrow.statements.definitions.session_functions import (
     with_functions,
 )
 from windrow.statements.definitions.stored_views import create_stored_view, with_stored_views
+from windrow.statements.definitions.temporary_views import create_view, query_of, view_query
 from windrow.statements.definitions.view_expansion import may_read_expanded, with_expanded
 from windrow.statements.emit_statements import (
     may_be_emitted,
@@ -56,7 +57,7 @@ from windrow.statements.emit_statements import (
     run_emission,
     without_watermark,
 )
-from windrow.statements.named_streams import insert
+from windrow.statements.named_streams.insert import insert
 from windrow.statements.naming import refresh
 from windrow.statements.past_relations import past_relations, with_past
 from windrow.statements.select_stream import with_streams_as_rows
@@ -70,7 +71,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.query_parts import split_statements
-from windrow.syntax.sqltext import Piece, SqlText, quoted
+from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.streams.apart import clauses_apart
 from windrow.syntax.streams.commands import parse_command
 from windrow.syntax.streams.emit_clause import clauses_in, has_clauses
@@ -78,7 +79,6 @@ from windrow.syntax.tokens import TokenList, tokenize
 from windrow.syntax.written_lengths import may_write_lengths, written_lengths
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 __all__ = ["check", "run"]
@@ -279,13 +279,15 @@ def _run(
     build = _BUILDERS[execution]
     if tokens.word(statement[0]) == "EXPLAIN":
         return _explain(gateway, tokens, statement, catalog)
-    view = _view_query(tokens, statement)
-    bound_to = view if view is not None else _query_of(tokens, statement) if gateway.checks else statement
+    view = view_query(tokens, statement)
+    bound_to = view if view is not None else query_of(tokens, statement) if gateway.checks else statement
     live = _live(gateway, tokens, bound_to, execution, catalog)
     if live is not None and live.is_endless:
-        if view is not None or _query_of(tokens, statement) != statement:
+        if view is not None or query_of(tokens, statement) != statement:
             what = f"{tokens[statement[0]].text} over windows or matches of a live stream"
-            _refuse(tokens, statement[0], what, "start the query itself: session.sql(query).start(…)")
+            raise unsupported_statement(
+                tokens, statement[0], what, "start the query itself: session.sql(query).start(…)"
+            )
         live.bound  # noqa: B018 - it is analysed here
         return LiveRelation(live, live.outer, explain_live(live))
     own = own_aggregates(gateway, tokens)
@@ -299,7 +301,7 @@ def _run(
         return _plain(gateway, text, positional)
     algebra, (frame, bound) = made
     if view is not None and not gateway.checks:
-        frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
+        frame = create_view(gateway, tokens, (statement[0], view[0]), frame)
     starts = None
     if live is not None and view is None:
         context = StatementContext(gateway, known, tokens, statement, execution, run_query)
@@ -313,7 +315,7 @@ def _composed(
     """Run a statement around queries that have EMIT, or relations of the past; None without any."""
     tokens = tokenize(text)
     statement = _only_statement(tokens)
-    query = _query_of(tokens, statement)
+    query = query_of(tokens, statement)
     clauses = [*clauses_in(tokens, *statement), *past_relations(tokens, catalog)]
     places = queries_inside(tokens, query)
     if positional and clauses:  # a mark is counted from the beginning of the statement
@@ -329,10 +331,10 @@ def _composed(
         inserted = insert(gateway, catalog, tokens, statement, run_query)
         if inserted is not None:
             return inserted
-    view = _view_query(tokens, statement) if clauses else None
+    view = view_query(tokens, statement) if clauses else None
     if view is not None:  # Spark would retain its text, in which a table stands that is gone then
         frame = relation_inside(tokens, view, run_query).df
-        frame = _create_view(gateway, tokens, (statement[0], view[0]), frame)
+        frame = create_view(gateway, tokens, (statement[0], view[0]), frame)
         return Relation(frame, "a view of the result of a query with EMIT", gateway)
     with with_emitted(gateway, catalog, tokens, places, query, run_query) as read:
         if read is None:
@@ -494,7 +496,7 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Cat
     start = statement[0] + 1
     with_spark = tokens.word(start) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
     start += with_spark
-    query = _query_of(tokens, _view_query(tokens, (start, statement[1])) or (start, statement[1]))
+    query = query_of(tokens, view_query(tokens, (start, statement[1])) or (start, statement[1]))
     own = own_aggregates(gateway, tokens)
     algebra = bind(tokens, query, _rowtimes(catalog), own=own)
     if algebra is None:
@@ -515,92 +517,3 @@ def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Cat
     if with_spark:
         text = f"{text}\n\n{gateway.spark_plan(frame, 'formatted')}"
     return as_plan(gateway, text)
-
-
-def _query_of(tokens: TokenList, statement: Range) -> Range:
-    """The query of CREATE TABLE … AS and INSERT INTO …, the statement itself otherwise."""
-    start, stop = statement
-    if tokens.word(start) not in ("CREATE", "INSERT", "REPLACE"):
-        return statement
-    for index in tokens.level(start, stop):
-        if tokens.word(index) in ("SELECT", "WITH") and tokens.word(index + 1) != "SCHEMA":
-            return index, stop
-    return statement
-
-
-def _view_query(tokens: TokenList, statement: Range) -> Range | None:
-    """The query of CREATE TEMPORARY VIEW or CACHE TABLE, None for any other statement.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` for views and functions that Spark would store as text.
-    """
-    start, stop = statement
-    words = [tokens.word(index) for index in range(start, min(start + 6, stop))]
-    if words[:1] == ["CACHE"]:
-        return _cached_query(tokens, statement)
-    if words[:1] == ["CREATE"] and "FUNCTION" in words:
-        hint = "write CREATE TEMPORARY FUNCTION f(x INT) RETURNS INT RETURN …"
-        _refuse(tokens, start, "a SQL function over windows", hint)
-    if words[:1] == ["CREATE"] and "MATERIALIZED" in words:
-        _refuse(tokens, start, "a materialized view over windows", "CREATE TABLE … AS, or a temporary view")
-    if words[:1] != ["CREATE"] or "VIEW" not in words:
-        return None
-    kind = words[1 : words.index("VIEW")]
-    if not {"TEMP", "TEMPORARY"} & set(kind):
-        return None
-    for index in tokens.level(start + len(kind) + 2, stop):
-        if tokens.word(index) == "AS":
-            return index + 1, stop
-    return None
-
-
-def _cached_query(tokens: TokenList, statement: Range) -> Range | None:
-    """The query of CACHE TABLE, before which AS may stand."""
-    start, stop = statement
-    level = tokens.level(start, stop)
-    name = next(index for index in level if tokens.word(index) == "TABLE") + 1
-    for index in level:
-        if index > name and tokens.word(index) in ("AS", "SELECT", "WITH", "FROM", "TABLE", "VALUES"):
-            return index + (tokens.word(index) == "AS"), stop
-    return None
-
-
-def _refuse(tokens: TokenList, at: int, what: str, hint: str) -> None:
-    raise unsupported_statement(tokens, at, what, hint)
-
-
-def _create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFrame) -> DataFrame:
-    """Register the windows' DataFrame under the view's name, as the words before AS say."""
-    words = [tokens.word(index) for index in range(*head)]
-    caches = words[0] == "CACHE"
-    at = head[0] + words.index("TABLE" if caches else "VIEW") + 1
-    if_not_exists = tokens.word(at) == "IF"
-    at += 3 if if_not_exists else 0
-    name = tokens[at].name
-    if tokens.is_symbol(at + 1, "("):
-        columns = [tokens[start].name for start, _ in tokens.split(at + 2, tokens.partner[at + 1])]
-        if len(columns) != len(frame.columns):
-            raise ParseError(
-                f"view has {len(columns)} column names for {len(frame.columns)} columns",
-                condition="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
-                sqlstate="21S01",
-                sql=tokens.sql,
-                span=tokens.span(at + 1, tokens.partner[at + 1] + 1),
-                hint="name every column of the query once",
-            )
-        frame = frame.toDF(*columns)
-    with gateway.translated():
-        is_global = "GLOBAL" in words
-        known = f"global_temp.{quoted(name)}" if is_global else quoted(name)
-        if is_global:
-            create = frame.createOrReplaceGlobalTempView if "REPLACE" in words else frame.createGlobalTempView
-        else:
-            create = frame.createOrReplaceTempView if "REPLACE" in words else frame.createTempView
-        if not (if_not_exists and gateway.spark.catalog.tableExists(known)):
-            create(quoted(name))
-        if caches:
-            span = tokens.span(head[0], head[1] - (words[-1] == "AS"))
-            gateway.spark.sql(tokens.sql[span.start : span.stop])
-    return gateway.spark.sql("SELECT 1 WHERE FALSE").select()

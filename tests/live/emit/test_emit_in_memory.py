@@ -22,7 +22,7 @@ from tests.live.emit_queries import (
     live,
     recorded,
 )
-from tests.live.random_logs import COLUMNS, table
+from tests.live.random_logs import COLUMNS, folded, table
 from windrow import Memory, Session, WindrowError
 from windrow.kernels.incremental import UnmatchedError
 from windrow.spark.live.checkpoints import carried_state
@@ -120,13 +120,9 @@ def test_texts_are_compared_as_their_collation_says(spark, tmp_path, name):
     if " t " in OF_TEXTS[name]:
         logs["t"] = [[], [("a", 0, 1, 0, None)], [("a", 0, 2, 0, None)], []]
 
-    def lower(tables):
-        rows = [tuple(row.values()) for table in tables for row in table.to_pylist()]
-        return Counter(tuple(one.lower() if isinstance(one, str) else one for one in row) for row in rows)
-
     given, _ = live(spark, tmp_path, logs, None, {1}, OF_TEXTS[name])
     for execution in ("batch", "reference"):
-        assert lower(given) == lower([recorded(spark, logs, None, OF_TEXTS[name], execution)])
+        assert folded(given) == folded([recorded(spark, logs, None, OF_TEXTS[name], execution)])
 
 
 @pytest.mark.long

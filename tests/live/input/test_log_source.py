@@ -13,7 +13,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
 
 from windrow.errors import NotSupportedError
 from windrow.spark.logs.log_source import NUMBER, LogSource, offset_of
-from windrow.statements.named_streams import _folder
+from windrow.statements.named_streams.create import _folder
 from windrow.streams import EntryKind, NamedStream
 from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.tokens import tokenize

@@ -8,7 +8,7 @@ import pytest
 
 from tests.live.law.test_forms_in_memory import S
 from tests.live.queries.test_query import declared, put
-from tests.live.random_logs import ended, live, recorded
+from tests.live.random_logs import ended, folded, live, recorded
 from tests.live.stepping import total
 
 ROWS = "(SELECT k, v, substring('aAbBA', v + 1, 1) COLLATE UTF8_LCASE AS c FROM s [RANGE 3])"
@@ -69,17 +69,9 @@ def test_streams_of_texts_are_compared_as_their_collation_says(spark, tmp_path, 
     values = [0, 1, 2, 3, 4, 2, 0, 4, 3, 1]  # a A b B A b a A B A
     logs = {"s": ended([("a", at // 2 * 2, 1, value, None) for at, value in enumerate(values)])}
     found = live(spark, tmp_path, logs, None, [0.3, 0.6], {1}, STREAMS[name])
-    wanted = _rows([recorded(spark, logs, None).sql(STREAMS[name]).to_arrow()])
+    wanted = folded([recorded(spark, logs, None).sql(STREAMS[name]).to_arrow()])
     assert len(wanted) > 1
-    assert _rows(found) == wanted
-
-
-def _rows(tables):
-    return Counter(
-        tuple(one.lower() if isinstance(one, str) else one for one in row.values())
-        for table in tables
-        for row in table.to_pylist()
-    )
+    assert folded(found) == wanted
 
 
 def _total(tables):

@@ -1,0 +1,1 @@
+"""Statements about named streams: CREATE STREAM in a folder, INSERT INTO one, PUNCTUATE."""
