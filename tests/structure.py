@@ -1,4 +1,4 @@
-"""How the project reads, in figures: ``python -m tests.structure``.
+"""How the project reads, in figures: ``python -m tests.structure [TREE]``, of this tree or of another.
 
 Folders and their files, names of files and classes that repeat, circles of imports, lines, the words of the
 map, and how often the words stand that the field has better ones for.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from tests.test_imports import circles, imports, name_of, needed
 
 __all__ = ["figures", "private_words"]
 
-ROOT = Path(__file__).parent.parent
+HERE = Path(__file__).parent.parent
 FULL = 20
 """A folder has so many files at most."""
 PRIVATE = (
@@ -65,25 +66,26 @@ def prose_of_page(page: str) -> str:
     return re.sub(r"`[^`\n]*`|(?<=\])\([^)]*\)", "", without)
 
 
-def figures() -> Iterator[tuple[str, str]]:
-    """What is counted, and how much of it there is."""
-    modules = sorted((ROOT / "src" / "windrow").rglob("*.py"))
+def figures(root: Path = HERE) -> Iterator[tuple[str, str]]:
+    """What is counted in a tree of the project, and how much of it there is."""
+    package = root / "src" / "windrow"
+    modules = sorted(package.rglob("*.py"))
     sources = {module: module.read_text(encoding="utf-8") for module in modules}
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
     rooms = Counter(
-        module.parent.relative_to(ROOT / "src") for module in modules if module.name != "__init__.py"
+        module.parent.relative_to(root / "src") for module in modules if module.name != "__init__.py"
     )
     names = Counter(module.name for module in modules if module.name != "__init__.py")
-    twins = {path.name for path in (ROOT / "src/windrow/kernels/reference").glob("*.py")}
-    repeated = {name: count for name, count in names.items() if count > 1 + (name in twins)}
-    repeated.pop("errors.py", None)
+    twins = {path.name for path in (package / "kernels" / "reference").glob("*.py")}
+    repeated = {name: count for name, count in names.items() if count > 1}
+    apart = {name for name, count in repeated.items() if name != "errors.py" and count > 1 + (name in twins)}
     yield "modules", f"{len(modules)}"
     yield "lines of src", f"{sum(source.count(chr(10)) for source in sources.values()):,}"
     yield (
         "modules of more than 600 lines",
         listed(
             {
-                str(module.relative_to(ROOT / "src")): source.count("\n")
+                str(module.relative_to(root / "src")): source.count("\n")
                 for module, source in sources.items()
                 if source.count("\n") > 600
             }
@@ -93,18 +95,20 @@ def figures() -> Iterator[tuple[str, str]]:
         f"folders of more than {FULL} modules",
         listed({str(room): count for room, count in rooms.items() if count > FULL}),
     )
+    yield "the fullest folder", listed({str(room): count for room, count in rooms.most_common(1)})
+    yield "file names that repeat", f"{len(repeated)}: {', '.join(sorted(repeated))}"
     # a definition in `reference/` has the name of what it defines, and `spark/` has errors of its own
-    yield "file names that repeat, twins aside", f"{len(repeated)}: {', '.join(sorted(repeated))}"
+    yield "the same without these", f"{len(apart)}: {', '.join(sorted(apart))}"
     classes = Counter(name for source in sources.values() for name in public_classes(source))
     twice = sorted(name for name, count in classes.items() if count > 1)
     yield "public classes named in two modules", f"{len(twice)}: {', '.join(twice)}"
-    yield "circles of imports", f"{len(circles(graph_of(modules)))}"
+    yield "circles of imports", f"{len(circles(graph_of(modules, package)))}"
     texts = {
         "pages": "\n".join(page.read_text(encoding="utf-8") for page in pages),
         "the prose of pages": "\n".join(prose_of_page(page.read_text(encoding="utf-8")) for page in pages),
         "src": "\n".join(prose_of(source) for source in sources.values()),
     }
-    yield "words of docs/architecture.md", f"{words_of((ROOT / 'docs' / 'architecture.md').read_text()):,}"
+    yield "words of docs/architecture.md", f"{words_of((root / 'docs' / 'architecture.md').read_text()):,}"
     for name, text in texts.items():
         found, words = private_words(text), words_of(text)
         yield f"words of {name}", f"{words:,}"
@@ -124,8 +128,10 @@ def public_classes(source: str) -> list[str]:
     return [name for name in names if not name.startswith("_")]
 
 
-def graph_of(modules: list[Path]) -> dict[str, set[str]]:
-    return needed({name_of(module): [name for _, name in imports(module)] for module in modules})
+def graph_of(modules: list[Path], package: Path) -> dict[str, set[str]]:
+    return needed(
+        {name_of(module, package): [name for _, name in imports(module, package)] for module in modules}
+    )
 
 
 def words_of(text: str) -> int:
@@ -137,5 +143,5 @@ def listed(counts: Mapping[str, int]) -> str:
 
 
 if __name__ == "__main__":
-    for name, figure in figures():
+    for name, figure in figures(Path(sys.argv[1]) if sys.argv[1:] else HERE):
         print(f"{name:45} {figure}")

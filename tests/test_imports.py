@@ -152,7 +152,7 @@ def test_plans_know_types_of_spark_and_no_session(imported):
         for _, name in names
         if part_of(module) == "plan" and name.split(".")[0] in ("pyspark", "py4j")
     }
-    assert {name.rpartition(".")[0] for name in known} == {"pyspark.sql.types"}
+    assert {name.rpartition(".")[0] for name in known} == {"pyspark.sql.types", "pyspark.sql.pandas.types"}
 
 
 def test_no_error_chooses_how_a_query_is_run(imported):
@@ -262,7 +262,7 @@ def test_an_import_of_a_higher_room_is_found():
     assert upwards(graph, ["low", "live.high"]) == ["low imports live.high.one"]
 
 
-def imports(module: Path) -> Iterator[tuple[int, str]]:
+def imports(module: Path, package: Path = PACKAGE) -> Iterator[tuple[int, str]]:
     """Line and full name of everything that a module imports, at its top or inside a function."""
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"), module)):
         if isinstance(node, ast.Import):
@@ -270,8 +270,8 @@ def imports(module: Path) -> Iterator[tuple[int, str]]:
         elif isinstance(node, ast.ImportFrom):
             origin = node.module or ""
             if node.level:
-                package = ("windrow", *module.relative_to(PACKAGE).parts[:-1])
-                base = ".".join(package[: len(package) - node.level + 1])
+                parts = ("windrow", *module.relative_to(package).parts[:-1])
+                base = ".".join(parts[: len(parts) - node.level + 1])
                 origin = f"{base}.{origin}".rstrip(".")
             yield from ((node.lineno, f"{origin}.{alias.name}") for alias in node.names)
 
@@ -290,9 +290,9 @@ def names_in(source: str) -> Iterator[tuple[int, str]]:
     yield from sorted(found)
 
 
-def name_of(module: Path) -> str:
+def name_of(module: Path, package: Path = PACKAGE) -> str:
     """The name under which a module is imported; of an `__init__.py` that of its package."""
-    parts = ("windrow", *module.relative_to(PACKAGE).with_suffix("").parts)
+    parts = ("windrow", *module.relative_to(package).with_suffix("").parts)
     return ".".join(parts).removesuffix(".__init__")
 
 

@@ -323,6 +323,7 @@ def test_what_nodes_give_and_keep_is_told(timed):
     )
     assert lines("SELECT k, COUNT(*) FROM s GROUP BY k")[0].endswith("state: all groups)")
     assert lines("SELECT k, SUM(v), MAX(v) FROM s GROUP BY k")[0].endswith("state: all groups)")
+    assert lines("SELECT k, BIT_OR(v) FROM s GROUP BY k")[0].endswith("state: all groups)")
     assert lines("SELECT k, MEDIAN(v) FROM s GROUP BY k")[0].endswith("state: all rows)")
 
 

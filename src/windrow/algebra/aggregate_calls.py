@@ -37,7 +37,7 @@ __all__ = [
 
 _KERNEL = {name: own for own, function in FUNCTIONS.items() for name in function.names}
 """Spark's names of aggregates that the kernel computes, with the kernel's names."""
-_OTHER = {
+_OF_SPARK = {
     "approx_count_distinct", "approx_percentile", "approx_top_k", "approx_top_k_accumulate",
     "approx_top_k_combine", "bitmap_and_agg", "bitmap_construct_agg",
     "bitmap_or_agg", "collect_set", "collect_union", "corr", "count_min_sketch", "covar_pop", "covar_samp",
@@ -50,9 +50,10 @@ _OTHER = {
     "tuple_intersection_agg_double", "tuple_intersection_agg_integer", "tuple_sketch_agg_double",
     "tuple_sketch_agg_integer", "tuple_union_agg_double", "tuple_union_agg_integer",
 }  # fmt: skip
+"""More aggregates of Spark's, which Spark computes unless the kernel has them."""
 # an aggregate of the paper's spelling, ARRAY_AVG(w.val); array_agg itself is Spark's own
-_ARRAY = {f"array_{name}": name for name in [*_KERNEL, *_OTHER] if name != "array_agg"}
-AGGREGATES = frozenset({*_KERNEL, *_OTHER, *_ARRAY})
+_ARRAY = {f"array_{name}": name for name in [*_KERNEL, *_OF_SPARK] if name != "array_agg"}
+AGGREGATES = frozenset({*_KERNEL, *_OF_SPARK, *_ARRAY})
 """Names, in lower case, that are aggregates where they are called over a window."""
 
 
@@ -62,7 +63,7 @@ def kernel_function(name: str) -> str | None:
     >>> kernel_function("mean"), kernel_function("listagg"), kernel_function("upper")
     ('avg', '', None)
     """
-    return _KERNEL.get(name, "" if name in _OTHER else None)
+    return _KERNEL.get(name, "" if name in _OF_SPARK else None)
 
 
 @dataclass(frozen=True)
@@ -313,15 +314,16 @@ def _call(
     if distinct:
         arguments = [(arguments[0][0] + 1, arguments[0][1]), *arguments[1:]]
         canonical = "count_distinct" if function == "count" and len(arguments) == 1 else None
-        if function in ("min", "max"):
+        if function in _KERNEL and FUNCTIONS[_KERNEL[function]].ignores_distinct:
             canonical = _KERNEL[function]
-    expected = 2 if canonical == "percentile" else 1
+    has_fractions = canonical is not None and FUNCTIONS[canonical].has_fractions
+    expected = 2 if has_fractions else 1
     if distinct and tokens.is_symbol(arguments[0][0], "*"):
         return unknown  # of all columns
     if canonical is None or len(arguments) != expected or tokens.word(arguments[0][0]) == "ALL":
         return unknown
     parameters: tuple[float, ...] = ()
-    if canonical == "percentile":
+    if has_fractions:
         read = _fractions(tokens, arguments[1])
         if read is None:
             return unknown

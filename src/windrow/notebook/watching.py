@@ -15,10 +15,10 @@ from windrow.cli.output.batches import by_time
 from windrow.cli.output.rows_on_driver import as_text
 from windrow.errors import WindrowError
 from windrow.notebook.panels import before_start, open_panel, show_query
+from windrow.plan.arrow_types import is_orderable
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StartedRelation
 from windrow.rendering import html_table
-from windrow.spark.arrow import is_orderable
 from windrow.spark.live import LiveQuery
 from windrow.spark.live.sinks.sink import Sink
 

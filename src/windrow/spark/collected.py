@@ -18,7 +18,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from windrow.spark.arrow import decode, travelling_type
+from windrow.plan.arrow_types import travelling_type
+from windrow.spark.arrow import decode
 from windrow.spark.runtime.settings import setting
 from windrow.syntax.sqltext import quoted
 

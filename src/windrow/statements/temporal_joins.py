@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.edits import Edits
 from windrow.errors import NotSupportedError
+from windrow.plan.arrow_types import is_orderable
 from windrow.plan.event_time import UNTIL
 from windrow.relation import Relation
-from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream

@@ -141,7 +141,7 @@ class _Printer:
 
     def table(self, frame: DataFrame, number: int) -> None:
         """Print the table after a micro-batch, ordered by its columns."""
-        from windrow.spark.arrow import is_orderable
+        from windrow.plan.arrow_types import is_orderable
 
         most = ROWS if self._limit is None else self._limit
         named = frame.toDF(*(f"c{place}" for place in range(len(frame.columns))))

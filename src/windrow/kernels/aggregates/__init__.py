@@ -64,6 +64,14 @@ class Function:
         For which types the states of rows that leave can be subtracted from the group's.
     merges
         Whether a group to which rows are only added needs no more than its state.
+    counts_values
+        For which types it suffices to know how often each value occurs in a group, whatever rows leave.
+    ignores_distinct
+        Whether DISTINCT changes nothing.
+    has_fractions
+        Whether its second argument is a fraction, or several.
+    between_values
+        Whether its value may lie between two values, which Spark rounds to whole months.
     """
 
     evaluate: Evaluate
@@ -76,6 +84,24 @@ class Function:
     in_any_order: Callable[[pa.DataType], bool] = lambda _: False
     retracts: Callable[[pa.DataType], bool] = lambda _: False
     merges: bool = False
+    counts_values: Callable[[pa.DataType], bool] = lambda _: False
+    ignores_distinct: bool = False
+    has_fractions: bool = False
+    between_values: bool = False
+
+    def is_incremental(self, kind: pa.DataType, *, appends: bool) -> bool:
+        """Whether groups are updated from their state alone, without the rows they are of.
+
+        Parameters
+        ----------
+        kind
+            The type of the argument.
+        appends
+            Whether no row ever leaves a group.
+        """
+        if pa.types.is_null(kind):
+            return False
+        return self.retracts(kind) or self.counts_values(kind) or (appends and self.merges)
 
 
 def aggregate(spec: AggregateSpec, rows: pa.Table, lo: Ints, hi: Ints, gaps: Gaps | None = None) -> Result:
@@ -155,11 +181,19 @@ def _is_exact(type_: pa.DataType) -> bool:
     return not pa.types.is_floating(type_)
 
 
+def _is_number_in_order(type_: pa.DataType) -> bool:
+    """Whether values are numbers in their order, whatever other values there are."""
+    return bool(
+        pa.types.is_signed_integer(type_) or pa.types.is_date32(type_) or pa.types.is_timestamp(type_)
+    )
+
+
 _COUNT = functools.partial(Function, empty=0, in_any_order=_any, retracts=_any)
 _TRUTH = functools.partial(Function, in_any_order=_any, retracts=_any)
 _TOTAL = functools.partial(Function, in_any_order=_is_exact, retracts=_is_exact, merges=True)
 _FOLDED = functools.partial(Function, in_any_order=_any, merges=True)
-_RANK = functools.partial(Function, in_any_order=_any)
+_EXTREME = functools.partial(_FOLDED, counts_values=_is_number_in_order, ignores_distinct=True)
+_RANK = functools.partial(Function, in_any_order=_any, between_values=True)
 _ROW = functools.partial(Function, skips_nulls=False, is_arbitrary=True)
 _LIST = functools.partial(Function, empty=(), is_arbitrary=True)
 _is_truth = pa.types.is_boolean
@@ -170,13 +204,15 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "count_star": _COUNT(counts.count_star, _any, counts.COUNT_STAR, skips_nulls=False),
         "count": _COUNT(counts.count, _any, counts.COUNT, ("count",)),
         "count_if": _COUNT(counts.count_if, _is_truth, counts.COUNT_IF, ("count_if",)),
-        "count_distinct": Function(distinct.count_distinct, is_orderable, empty=0, in_any_order=_any),
+        "count_distinct": Function(
+            distinct.count_distinct, is_orderable, empty=0, in_any_order=_any, counts_values=_any
+        ),
         "bool_and": _TRUTH(counts.every, _is_truth, counts.EVERY, ("bool_and", "every")),
         "bool_or": _TRUTH(counts.some, _is_truth, counts.SOME, ("bool_or", "any", "some")),
         "sum": _TOTAL(sums.total, _is_amount, sums.TOTAL, ("sum",)),
-        "avg": _TOTAL(sums.average, _is_amount, sums.AVERAGE, ("avg", "mean")),
-        "min": _FOLDED(extremes.extreme, is_orderable, extremes.EXTREME, ("min",)),
-        "max": _FOLDED(extremes.extreme, is_orderable, extremes.EXTREME, ("max",)),
+        "avg": _TOTAL(sums.average, _is_amount, sums.AVERAGE, ("avg", "mean"), between_values=True),
+        "min": _EXTREME(extremes.extreme, is_orderable, extremes.EXTREME, ("min",)),
+        "max": _EXTREME(extremes.extreme, is_orderable, extremes.EXTREME, ("max",)),
         "bit_and": _FOLDED(bits.bits, pa.types.is_signed_integer, bits.BITS, ("bit_and",)),
         "bit_or": _FOLDED(bits.bits, pa.types.is_signed_integer, bits.BITS, ("bit_or",)),
         "bit_xor": _FOLDED(bits.bits, pa.types.is_signed_integer, bits.BITS, ("bit_xor",)),
@@ -190,7 +226,7 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "last": _ROW(positions.last, _any, positions.LAST, ("last", "last_value")),
         "any_value": _ROW(positions.first, _any, positions.FIRST, ("any_value",)),
         "median": _RANK(percentiles.percentile, _is_amount, names=("median",)),
-        "percentile": _RANK(percentiles.percentile, _is_amount, names=("percentile",)),
+        "percentile": _RANK(percentiles.percentile, _is_amount, names=("percentile",), has_fractions=True),
         "mode": Function(frequencies.mode, is_orderable, names=("mode",), is_arbitrary=True),
         "collect_list": _LIST(lists.collect_list, _any, names=("collect_list", "array_agg")),
         "collect_set": _LIST(frequencies.collect_set, is_orderable),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -469,23 +470,22 @@ def running(spec: AggregateSpec, kind: pa.DataType, *, appends: bool) -> Running
 
     `appends` says that no row of the groups ever leaves.
     """
-    if pa.types.is_null(kind):
-        return None
     function = FUNCTIONS[spec.function]
+    if not function.is_incremental(kind, appends=appends):
+        return None
     if function.retracts(kind):
         return Added(spec, kind)
-    if spec.function == "count_distinct":
-        return DistinctCount(spec, kind)
     if appends and function.merges:
         return Merged(replace(spec, any_order=True), kind)
-    if spec.function in ("min", "max") and _is_in_codes(kind):
-        return Extreme(spec, kind)
-    return None
+    return _BY_VALUES[spec.function](spec, kind)
 
 
-def _is_in_codes(kind: pa.DataType) -> bool:
-    """Whether values are numbers in their order, whatever other values there are."""
-    return bool(pa.types.is_signed_integer(kind) or pa.types.is_date32(kind) or pa.types.is_timestamp(kind))
+_BY_VALUES: Mapping[str, Callable[[AggregateSpec, pa.DataType], Running]] = {
+    "count_distinct": DistinctCount,
+    "min": Extreme,
+    "max": Extreme,
+}
+"""The aggregates with `counts_values`."""
 
 
 def _valid(column: pa.Array, events: Events) -> tuple[pa.Array, Ints, Ints]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from pyspark.sql.types import DateType, DecimalType, IntegralType, TimestampType
+from pyspark.sql.types import BooleanType
 
+from windrow.kernels.aggregates import FUNCTIONS
+from windrow.plan.arrow_types import arrow_type
 from windrow.plan.event_time.facts import HIDDEN, Closed, ClosedBy, ClosedKeys, EventColumn, Facts
 from windrow.plan.event_time.state_ttl import TTL_BOUNDS
 from windrow.plan.nodes import Aggregate, Node
@@ -13,9 +15,6 @@ from windrow.plan.nodes import Aggregate, Node
 __all__ = ["ALL_ROWS", "note", "retained_by_groups", "state_of_groups", "state_of_joins"]
 
 ALL_ROWS, ALL_GROUPS = "all rows", "all groups"
-_COUNTS = {"count_star", "count", "count_if", "count_distinct", "bool_and", "bool_or"}
-_TOTALS, _EXTREMES = {"sum", "avg"}, {"min", "max"}
-_EXACT, _IN_CODES = (IntegralType, DecimalType), (IntegralType, DateType, TimestampType)
 
 
 def note(node: Node, facts: Facts, state: str | None = None) -> str:
@@ -35,17 +34,14 @@ def state_of_joins(meeting: Sequence[Sequence[ClosedBy]], passed: str = "equal c
 
 
 def retained_by_groups(node: Aggregate, *, updates: bool) -> str:
-    """What is retained of groups that nothing closes: their aggregates, or the rows that these need.
-
-    Of rows that may leave, sums of floats and extremes of values that are no numbers need all.
-    """
+    """What is retained of groups that nothing closes: their aggregates, or all rows where one needs these."""
     kinds = {column.id: column.type for column in node.input.columns}
     for call in node.calls:
-        function, kind = call.call.function, kinds.get(call.argument or "")
-        goes_on = function in _COUNTS
-        goes_on |= function in _TOTALS and (not updates or isinstance(kind, _EXACT))
-        goes_on |= function in _EXTREMES and (not updates or isinstance(kind, _IN_CODES))
-        if not call.is_known or not goes_on:
+        function = FUNCTIONS.get(call.call.function or "")
+        kind = arrow_type(kinds.get(call.argument or "", BooleanType()))
+        if not call.is_known or function is None or kind is None:
+            return ALL_ROWS
+        if not function.is_incremental(kind, appends=not updates):
             return ALL_ROWS
     return ALL_GROUPS
 

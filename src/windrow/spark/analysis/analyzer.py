@@ -15,12 +15,12 @@ from pyspark.sql.types import DataType, StructType
 from windrow.algebra.names import IDENTITY, ROW
 from windrow.algebra.window_node import AggregateCall, Window, WindowBoundary, WindowFragment
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.plan.arrow_types import contains
 from windrow.rules.known_types import has_plain_names
 from windrow.rules.types import INTEGERS
 from windrow.spark.analysis.keyed_rows import refuse_unorderable
 from windrow.spark.analysis.known_aggregates import kernel_type, known_aggregate
 from windrow.spark.analysis.row_fields import as_variable, row_type, with_distinct_names
-from windrow.spark.arrow import contains
 from windrow.spark.errors import in_window_terms
 from windrow.spark.gateway import Gateway, is_ansi
 from windrow.spark.jvm.plans import changes_by_run

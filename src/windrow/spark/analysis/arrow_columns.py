@@ -7,7 +7,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import CalendarIntervalType, DataType, StringType, StructType
 
-from windrow.spark.arrow import arrow_type, can_travel, encode, travelling_type
+from windrow.plan.arrow_types import arrow_type, can_travel, travelling_type
+from windrow.spark.arrow import encode
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["in_memory", "not_in_memory", "travelling"]

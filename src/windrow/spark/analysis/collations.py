@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, LongType, StringType, StructType
 
 from windrow.algebra.names import ROW
-from windrow.spark.arrow import contains, is_orderable
+from windrow.plan.arrow_types import contains, is_orderable
 from windrow.spark.collected import frame_of_collected
 
 __all__ = ["collated", "ranked", "with_compared", "with_ranks"]

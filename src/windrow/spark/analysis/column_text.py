@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pyspark.sql import Column
 
+from windrow.kernels.aggregates import FUNCTIONS
 from windrow.spark.jvm.column_trees import (
     Aliased,
     Case,
@@ -32,7 +33,7 @@ _INFIX = {
 }  # fmt: skip
 _SUFFIX = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _PREFIX = {"!": "NOT ", "not": "NOT ", "negative": "- ", "~": "~"}
-_IGNORES_NULLS = {"first", "first_value", "last", "last_value", "any_value"}
+_IGNORES_NULLS = {name for one in FUNCTIONS.values() if not one.skips_nulls for name in one.names}
 _SIMPLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 # words that a clause of ours, or an expression of Spark's, would read as its own
 _KEYWORDS = {

@@ -15,15 +15,15 @@ from windrow.algebra.names import order_key, partition_key
 from windrow.algebra.window_node import Window
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.kernels.sorting import SortKey
-from windrow.spark.arrow import (
+from windrow.plan.arrow_types import (
     arrow_type,
     can_travel,
     contains,
-    encode,
     is_orderable,
     travelling_type,
     travels_as_it_is,
 )
+from windrow.spark.arrow import encode
 
 __all__ = ["KeyedRows", "arrow_of", "refuse_unorderable", "sort_key", "travelling_schema"]
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql.types import DataType, DecimalType, DoubleType, FractionalType, IntegralType, LongType
 
-from windrow.kernels.aggregates import supports
-from windrow.spark.arrow import arrow_type, contains, is_orderable
+from windrow.kernels.aggregates import FUNCTIONS, supports
+from windrow.plan.arrow_types import arrow_type, contains, is_orderable
 
 __all__ = ["kernel_type", "known_aggregate"]
-
-_BETWEEN_MONTHS = {"avg", "median", "percentile"}
-"""Aggregates whose values Spark rounds to whole months."""
 
 
 def kernel_type(function: str, argument: DataType) -> pa.DataType | None:
@@ -22,7 +19,10 @@ def kernel_type(function: str, argument: DataType) -> pa.DataType | None:
     DataType(int32)
     >>> kernel_type("avg", YearMonthIntervalType())
     """
-    if contains(argument, "collated") or (contains(argument, "months") and function in _BETWEEN_MONTHS):
+    known = FUNCTIONS.get(function)
+    if contains(argument, "collated") or (
+        contains(argument, "months") and known is not None and known.between_values
+    ):
         return None
     found = arrow_type(argument)
     return found if found is not None and supports(function, found) else None

@@ -13,8 +13,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from windrow.kernels.computed.lookups import CollectedTable
+from windrow.plan.arrow_types import is_carried, travels_as_it_is
 from windrow.spark.analysis.arrow_columns import in_memory
-from windrow.spark.arrow import is_carried, travels_as_it_is
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import small_part
 

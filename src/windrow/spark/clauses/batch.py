@@ -27,6 +27,7 @@ from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels import slices, window_plan
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.tasks.fragment import Fragment, halo_for, only_put_out
+from windrow.plan.arrow_types import travels_as_it_is
 from windrow.rules import optimize
 from windrow.rules.kernel_plan import (
     IS_LABEL,
@@ -41,7 +42,7 @@ from windrow.rules.known_types import has_plain_names
 from windrow.spark.analysis.analyzer import SparkAnalyzer
 from windrow.spark.analysis.keyed_rows import KeyedRows, arrow_of, travelling_schema
 from windrow.spark.analysis.row_fields import as_variable, visible_type, with_visible_names
-from windrow.spark.arrow import decode, travels_as_it_is
+from windrow.spark.arrow import decode
 from windrow.spark.clauses.join_plan import POSITION, add_positions
 from windrow.spark.clauses.matching import BoundMatch, bind_match, build_match
 from windrow.spark.clauses.native import CHOSEN, Native, native_frame, windows_of, with_chosen

@@ -21,11 +21,11 @@ from pyspark.sql.types import DataType, StructType
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key
 from windrow.algebra.physical import PlanDraft
 from windrow.algebra.window_node import Window, WindowBoundary
+from windrow.plan.arrow_types import is_orderable
 from windrow.rules.kernel_plan import IS_LABEL, joined_position
 from windrow.spark.analysis.analyzer import SparkAnalyzer
 from windrow.spark.analysis.keyed_rows import sort_key
 from windrow.spark.analysis.row_fields import as_variable, row_type
-from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import Role, Side
 from windrow.syntax.sqltext import RelationText, SqlText

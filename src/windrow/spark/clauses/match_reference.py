@@ -35,10 +35,10 @@ from windrow.kernels.reference.match_recognize import (
 )
 from windrow.kernels.reference.scalar_expressions import compile_expression
 from windrow.kernels.reference.window_by import OrderKey
+from windrow.plan.arrow_types import contains
 from windrow.rules.match_draft import ARGUMENT, MATCH_NUMBER, AggregateLeaf, calls_of_spark
 from windrow.rules.types import INTEGERS
 from windrow.spark.analysis.collations import with_ranks
-from windrow.spark.arrow import contains
 from windrow.spark.clauses.answers import KnownAnswers
 from windrow.spark.clauses.matching import BoundMatch, result_types, selected
 from windrow.spark.clauses.spark_aggregates import aggregate_lists

@@ -46,6 +46,7 @@ from windrow.kernels.patterns.pattern_slices import matches_halo
 from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.tasks.fragment import Fragment, halo_for
+from windrow.plan.arrow_types import arrow_type, contains
 from windrow.rules.match_conditions import ConditionSource
 from windrow.rules.match_draft import ARGUMENT, AggregateLeaf, MatchDraft, calls_of_spark
 from windrow.rules.match_rows import draft_match
@@ -56,7 +57,7 @@ from windrow.spark.analysis.keyed_rows import (
     travelling_schema,
 )
 from windrow.spark.analysis.row_fields import row_type, with_distinct_names
-from windrow.spark.arrow import arrow_type, contains, decode
+from windrow.spark.arrow import decode
 from windrow.spark.clauses.join_plan import POSITION
 from windrow.spark.clauses.match_neighbours import beside, needs_positions
 from windrow.spark.clauses.match_requests import Search, answers_of

@@ -27,9 +27,9 @@ from windrow.errors import NotSupportedError
 from windrow.kernels.reference.aggregates import aggregate
 from windrow.kernels.reference.scalar_expressions import compile_expression
 from windrow.kernels.reference.window_by import OrderKey, ReferenceBoundary, WindowBy, window_by
+from windrow.plan.arrow_types import contains
 from windrow.rules.kernel_plan import ROWS
 from windrow.spark.analysis.collations import with_ranks
-from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import Bound, BoundWindow
 from windrow.spark.clauses.match_reference import MatchReference, with_parameters
 from windrow.spark.clauses.matching import BoundMatch

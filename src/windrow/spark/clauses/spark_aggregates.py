@@ -20,10 +20,10 @@ from pyspark.sql.types import ArrayType, StructType
 
 from windrow.algebra.names import IS_ROW, QUALIFIED
 from windrow.algebra.window_node import AggregateCall, CallOfSpark, Window
+from windrow.plan.arrow_types import is_orderable
 from windrow.rules.kernel_plan import ROWS
 from windrow.rules.match_draft import ELEMENT
 from windrow.spark.analysis.row_fields import as_variable
-from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 

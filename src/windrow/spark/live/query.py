@@ -32,7 +32,7 @@ from windrow.spark.live.input.ticks import Ticker
 from windrow.spark.live.micro_batches.host import ASIDE
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.failures import failure, of_a_worker
-from windrow.spark.live.reports.progress_report import Progress, described, in_words
+from windrow.spark.live.reports.progress_report import QueryProgress, described, in_words
 from windrow.spark.live.reports.rows_set_aside import SetAside, counted
 from windrow.spark.live.reports.state_table import QueryState, StateRow
 from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
@@ -84,7 +84,7 @@ class LiveQuery:
         refuse_places(name, checkpoint, key, sink_of(sink))
         self.name, self._plan, self._notify = name, plan, notify
         self._spark = plan.gateway.spark
-        self._progress = Progress()
+        self._progress = QueryProgress()
         self._busy = threading.Lock()
         self._has_begun, self._has_ended = threading.Event(), threading.Event()
         self._left: _Left | None = None
@@ -150,7 +150,7 @@ class LiveQuery:
         return line + (rendered() if rendered is not None else f"<pre>{html.escape(str(failure))}</pre>")
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> QueryProgress:
         """What the last micro-batch did, and what there is in all; empty before the first.
 
         ``query``: its name; ``batch``: the number of the micro-batch; ``batch_rows_in`` and

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
-from windrow.spark.arrow import arrow_type, travelling_type
+from windrow.plan.arrow_types import arrow_type, travelling_type
 from windrow.spark.logs.log_source import NUMBER
 from windrow.spark.scan.file_scan import is_simple
 from windrow.streams import NamedStream, Ordering, Position

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.watermarks import WatermarkHistory, of_producers
-from windrow.spark.arrow import pattern_schema
+from windrow.plan.arrow_types import pattern_schema
 from windrow.spark.errors import raising, translate
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.streams.entries import PATTERN, REASONS

@@ -23,11 +23,11 @@ from windrow.algebra.watermarks import WatermarkHistory, least_watermark, value_
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 from windrow.plan import nodes
+from windrow.plan.arrow_types import is_orderable
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence, SessionFacts, Timed
 from windrow.plan.event_time.window_times import window_of
 from windrow.plan.sql import sql_of_plan
 from windrow.spark.analysis.collations import with_compared
-from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import NUMBER, PTIME, ROWTIME, Stream, StreamArrivals
 from windrow.spark.recorded.emission_plan import PlanReading

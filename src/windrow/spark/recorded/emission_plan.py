@@ -12,6 +12,7 @@ from pyspark.sql.types import DataType, StructField
 from windrow.algebra.continuous import Input, NamedRelation, Query, Reader
 from windrow.algebra.rewriting.edits import Edits
 from windrow.errors import NotSupportedError, Span
+from windrow.plan.arrow_types import is_orderable
 from windrow.plan.columns import Column, Scope
 from windrow.plan.event_time import EventTimes, EventTimeSource, Timed
 from windrow.plan.event_time.refusals import unsupported
@@ -20,7 +21,6 @@ from windrow.plan.reader import QueryReader
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import TIMED, applied
 from windrow.spark.analysis.schemas import SparkAnalyser
-from windrow.spark.arrow import is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.recorded.local_time import zoned_types

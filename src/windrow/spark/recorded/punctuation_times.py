@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from windrow.kernels.zset.relation import NEVER
+from windrow.plan.arrow_types import contains, pattern_schema, travelling_type
 from windrow.plan.event_time import Closed, Lineage, Timed
 from windrow.punctuations import Cover, Pattern, Values, lines_of
 from windrow.punctuations.regions import Lines
 from windrow.punctuations.since import Since
-from windrow.spark.arrow import contains, pattern_schema, travelling_type
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from windrow.kernels.aggregates import AggregateSpec
 from windrow.plan import nodes as plan
+from windrow.plan.arrow_types import arrow_type, is_carried
 from windrow.plan.reasons import Reason
 from windrow.spark.analysis.known_aggregates import kernel_type
-from windrow.spark.arrow import arrow_type, is_carried
 from windrow.spark.gateway import Gateway, is_ansi
 
 __all__ = ["kernel_aggregates"]

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.time_scale import NEVER
 from windrow.kernels.zset.relation import ENTER, LEAVE
-from windrow.spark.arrow import contains, is_orderable
+from windrow.plan.arrow_types import contains, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.tasks.keyed import run_keyed

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import assert_never
 
 from windrow.plan import nodes as plan
+from windrow.plan.arrow_types import can_travel, is_carried
 from windrow.plan.columns import Column
 from windrow.plan.reasons import Reason
-from windrow.spark.arrow import can_travel, is_carried
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.spark.relations.groups_of_plan import frames_of_a_block

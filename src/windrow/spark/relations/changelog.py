@@ -9,8 +9,8 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, Span, UsageError, no_column, refuse_unknown
+from windrow.plan.arrow_types import is_orderable
 from windrow.plan.event_time import HIDDEN
-from windrow.spark.arrow import is_orderable
 from windrow.spark.relations.time_varying_relation import AT, DIFF, TimeVarying
 
 __all__ = ["ENVELOPES", "as_cql", "as_delta", "changelog", "one_sql"]

@@ -31,8 +31,8 @@ from windrow.algebra.names import OUTER, QUALIFIED, ROW, of_relation, order_key,
 from windrow.algebra.rewriting.outer_values import boundary_row
 from windrow.algebra.window_node import Uses, WindowBoundary, WindowFragment
 from windrow.errors import NotSupportedError
+from windrow.plan.arrow_types import is_carried, is_orderable
 from windrow.spark.analysis.row_fields import with_distinct_names
-from windrow.spark.arrow import is_carried, is_orderable
 from windrow.spark.clauses.batch import Bound, bind_clause, build_window
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.gateway import Gateway

@@ -19,10 +19,10 @@ from windrow.kernels.sorting import SortKey
 from windrow.kernels.zset.keyed_operator import First
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan import nodes as plan
+from windrow.plan.arrow_types import is_carried, is_orderable
 from windrow.plan.columns import ROWS
 from windrow.plan.event_time.window_times import window_of
 from windrow.plan.reasons import Reason
-from windrow.spark.arrow import is_carried, is_orderable
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.spark.relations.bags import BagRows, Bags, inner
 from windrow.spark.tasks.keyed import can_be_keyed, run_keyed

@@ -15,8 +15,8 @@ from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan import nodes as plan
+from windrow.plan.arrow_types import is_carried
 from windrow.plan.columns import ROWS, Expression, Scope
-from windrow.spark.arrow import is_carried
 from windrow.spark.relations.bags import BagRows, Bags, inner
 from windrow.spark.tasks.keyed import run_keyed
 from windrow.syntax.sqltext import RelationText, SqlText, quoted

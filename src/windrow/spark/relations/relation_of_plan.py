@@ -24,12 +24,12 @@ from windrow.kernels.zset.grouped import is_compared
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import WindowingFunction
 from windrow.plan import nodes as plan
+from windrow.plan.arrow_types import arrow_type
 from windrow.plan.columns import ROWS, schema_of
 from windrow.plan.net import net_by
 from windrow.plan.reader import QueryReader
 from windrow.plan.reasons import Reason
 from windrow.spark.analysis.schemas import SparkAnalyser
-from windrow.spark.arrow import arrow_type
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream

@@ -19,8 +19,8 @@ from windrow.algebra.continuous import WindowedStream
 from windrow.algebra.time_scale import NEVER
 from windrow.errors import AnalysisError, Span
 from windrow.kernels.reference.stream_window_definitions import WindowOfStream, validity
+from windrow.plan.arrow_types import is_orderable
 from windrow.spark.analysis.collations import ranked
-from windrow.spark.arrow import is_orderable
 from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway

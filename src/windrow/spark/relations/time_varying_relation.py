@@ -20,8 +20,8 @@ from pyspark.sql import functions as F
 from windrow.algebra.time_scale import NEVER, TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, UsageError, WindrowError
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
+from windrow.plan.arrow_types import contains, is_orderable
 from windrow.spark.analysis.keyed_rows import sort_key
-from windrow.spark.arrow import contains, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import ROWTIME, Stream, rescaled
 from windrow.syntax.nodes import OrderItem

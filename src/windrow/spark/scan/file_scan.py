@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.kernels.computed.computed_operations import Computed, of_codes, only
 from windrow.kernels.computed.lookups import LookUp
 from windrow.kernels.packing.parquet_files import FilePart, FileScan
+from windrow.plan.arrow_types import arrow_type
 from windrow.spark.analysis.computed_columns import ComputedReading, Tables, condition_of, not_in_arrow
 from windrow.spark.analysis.plan_tree import SparkNode
 from windrow.spark.analysis.typed_values import Unread
-from windrow.spark.arrow import arrow_type
 from windrow.spark.gateway import Gateway
 from windrow.spark.scan.footers import (
     Footer,

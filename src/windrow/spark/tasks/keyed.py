@@ -15,9 +15,10 @@ from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.keyed_operator import First, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import WindowingFunction
+from windrow.plan.arrow_types import is_carried, travelling_type
 from windrow.plan.columns import Completeness
 from windrow.spark.analysis.arrow_columns import not_in_memory
-from windrow.spark.arrow import decode, encode, is_carried, travelling_type
+from windrow.spark.arrow import decode, encode
 from windrow.spark.gateway import Gateway
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import MESSAGES, in_worker

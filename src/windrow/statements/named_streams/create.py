@@ -15,10 +15,10 @@ from windrow.errors import (
     NotSupportedError,
     WindrowError,
 )
+from windrow.plan.arrow_types import arrow_type, contains
 from windrow.punctuations import Pattern
 from windrow.punctuations.schemes import Scheme
 from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
-from windrow.spark.arrow import arrow_type, contains
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.statements.named_streams.stream_rows import StreamRows

@@ -49,15 +49,21 @@ from windrow.spark.live.checkpoints.checksums import (
 from windrow.spark.live.checkpoints.row_files import read_rows, write_many
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.checkpoints.size import size_of
-from windrow.spark.live.reports.account import EARLIER_NAMES
 from windrow.streams import Position
 from windrow.streams.durable_files import flush
 from windrow.syntax.canonical_text import canonical_text
 
-__all__ = ["BUCKETS", "Checkpoint", "CommittedBatch", "form_in"]
+__all__ = ["BUCKETS", "EARLIER_NAMES", "Checkpoint", "CommittedBatch", "form_in"]
 
 BUCKETS = "buckets"
 """The form of the state of a query on executors: it is in Spark's state store."""
+EARLIER_NAMES: Mapping[str, str] = {
+    "came": "batch_rows_in",
+    "given": "batch_rows_emitted",
+    "rows_given": "rows_emitted",
+    "rows_held": "rows_buffered",
+}
+"""Deprecated names of counts, which older checkpoints have too, and the names of today."""
 
 _VERSION = 8
 _READ = (7, _VERSION)

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import Times, changes, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
-from windrow.spark.arrow import arrow_type
+from windrow.plan.arrow_types import arrow_type
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.windowed import EARLIER

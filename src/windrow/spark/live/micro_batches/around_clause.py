@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import DataType, StructType
 
 from windrow.kernels.incremental import ProgramFragment, Run, Times
+from windrow.plan.arrow_types import contains
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree
-from windrow.spark.arrow import contains
 from windrow.spark.clauses.batch import explained
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway

@@ -25,8 +25,8 @@ from pyspark.sql.types import StructType
 from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.errors import AnalysisError
 from windrow.kernels.incremental import InputState, UnmatchedError
+from windrow.plan.arrow_types import pattern_schema
 from windrow.plan.event_time import ClosedKeys
-from windrow.spark.arrow import pattern_schema
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried

@@ -17,8 +17,8 @@ from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.packing.numbering import numbered as numbered_by
 from windrow.kernels.zset.time_windows import of_ticks, runs, ticks_of
+from windrow.plan.arrow_types import contains
 from windrow.plan.event_time import ClosedKeys
-from windrow.spark.arrow import contains
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.kernels.incremental import InputState, Times
-from windrow.spark.arrow import is_orderable
+from windrow.plan.arrow_types import is_orderable
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint

@@ -33,10 +33,10 @@ from windrow.kernels.incremental import (
 )
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
+from windrow.plan.arrow_types import is_orderable
 from windrow.plan.columns import ROWS
 from windrow.spark.analysis.arrow_columns import travelling
 from windrow.spark.analysis.collations import ranked
-from windrow.spark.arrow import is_orderable
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.stored_tables import stored_table

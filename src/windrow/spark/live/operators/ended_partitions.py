@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from windrow.kernels.advance import Ended
 from windrow.kernels.hashing import hashes
+from windrow.plan.arrow_types import contains
 from windrow.punctuations import Closing, Cover, lines_of
 from windrow.punctuations.regions import NULL, Lines, Region, is_exact
-from windrow.spark.arrow import contains
 from windrow.spark.live.operators.punctuated.new_punctuation import new_patterns, schema_of
 from windrow.spark.logs.clause_view import Ends
 from windrow.streams import Position

@@ -34,13 +34,14 @@ from windrow.kernels.incremental import (
 )
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.plan.arrow_types import contains, travelling_type
 from windrow.plan.columns import Completeness
 from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory, travelling
 from windrow.spark.analysis.computed_columns import PASS, wanted
 from windrow.spark.analysis.plan_tree import SparkNode as Planned
 from windrow.spark.analysis.plan_tree import choice_of, optimized_tree, with_above
 from windrow.spark.analysis.small_tables import small_table
-from windrow.spark.arrow import contains, decode, travelling_type
+from windrow.spark.arrow import decode
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.connect import relations_of_connect
 from windrow.spark.jvm.plans import function_number

@@ -27,8 +27,8 @@ from windrow.algebra.window_node import Window
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError
 from windrow.errors import Span as Place
 from windrow.kernels.advance import retained_by, retention
+from windrow.plan.arrow_types import is_orderable
 from windrow.spark.analysis.own_aggregates import own_aggregates
-from windrow.spark.arrow import is_orderable
 from windrow.spark.catalog import Catalog
 from windrow.spark.clauses.batch import (
     build_window,

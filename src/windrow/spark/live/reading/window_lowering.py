@@ -14,12 +14,12 @@ from windrow.algebra.continuous import WindowedStream
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import BracketWindow, WindowInput, WindowOperator
 from windrow.plan import nodes as plan
+from windrow.plan.arrow_types import arrow_type, contains, is_carried, is_orderable
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, schema_of
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import applied
 from windrow.spark.analysis.arrow_columns import in_memory, not_in_memory
 from windrow.spark.analysis.schemas import SparkAnalyser
-from windrow.spark.arrow import arrow_type, contains, is_carried, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.incremental_plan import computed_elsewhere
 from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery

@@ -7,20 +7,11 @@ output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windrow.errors import ExecutionError
 
-__all__ = ["EARLIER_NAMES", "Account"]
-
-EARLIER_NAMES: Mapping[str, str] = {
-    "came": "batch_rows_in",
-    "given": "batch_rows_emitted",
-    "rows_given": "rows_emitted",
-    "rows_held": "rows_buffered",
-}
-"""Deprecated names of counts, which older checkpoints have too, and the names of today."""
+__all__ = ["Account"]
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from windrow.algebra.time_scale import TimeScale
+from windrow.spark.live.checkpoints.checkpoint import EARLIER_NAMES
 from windrow.spark.live.plans.live_plan import LivePlan
-from windrow.spark.live.reports.account import EARLIER_NAMES
 from windrow.spark.runtime.settings import zone_named
 from windrow.streams import FOREVER, NO_BOUND
 
-__all__ = ["Progress", "described", "in_words", "instant_text"]
+__all__ = ["QueryProgress", "described", "in_words", "instant_text"]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _END = "the end"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-class Progress(dict[str, Any]):
+class QueryProgress(dict[str, Any]):
     """The progress of a micro-batch by names, where earlier names of counts still work, with a warning.
 
-    >>> Progress(rows_buffered=3)["rows_buffered"]
+    >>> QueryProgress(rows_buffered=3)["rows_buffered"]
     3
     """
 
@@ -36,7 +36,7 @@ class Progress(dict[str, Any]):
         return self[now]
 
 
-def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: float) -> Progress:
+def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: float) -> QueryProgress:
     """The progress of a micro-batch, with its rates and the query's lag behind the time of day.
 
     Parameters
@@ -49,10 +49,10 @@ def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: flo
         How long it took.
     """
     if not counts:
-        return Progress()
+        return QueryProgress()
     zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
     frontier = counts["frontier"]
-    return Progress(
+    return QueryProgress(
         query=name,
         **counts,
         seconds=round(seconds, 3),

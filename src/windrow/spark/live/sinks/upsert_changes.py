@@ -12,8 +12,8 @@ from pyspark.sql.types import StringType, StructType
 from windrow.errors import AnalysisError, InputError
 from windrow.kernels.incremental import upserts
 from windrow.kernels.zset.relation import AT, DIFF
+from windrow.plan.arrow_types import is_orderable
 from windrow.spark.analysis.collations import ranked
-from windrow.spark.arrow import is_orderable
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.sinks.sink import Around, Sink
 from windrow.spark.relations.time_varying_relation import columns_of

@@ -8,10 +8,10 @@ from typing import assert_never
 from pyspark.sql.types import DataType
 
 from windrow.plan import nodes as plan
+from windrow.plan.arrow_types import arrow_type, contains, is_orderable, travelling_type
 from windrow.plan.columns import Column
 from windrow.plan.reasons import Reason
 from windrow.punctuations.lines import line_if_any
-from windrow.spark.arrow import arrow_type, contains, is_orderable, travelling_type
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.aggregates_of_plan import kernel_aggregates
 from windrow.syntax.nodes import Range

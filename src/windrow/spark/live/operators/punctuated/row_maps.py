@@ -13,10 +13,10 @@ from windrow.kernels.punctuated import Delta, ProjectOperator
 from windrow.kernels.punctuated.delta import Announced
 from windrow.kernels.punctuated.filters import ProjectCarry
 from windrow.kernels.punctuated.following import Follower, Following
+from windrow.plan.arrow_types import arrow_type
 from windrow.punctuations import Closing, lines_of
 from windrow.punctuations.lines import Place, Span
 from windrow.punctuations.regions import NULL, Lines, Region
-from windrow.spark.arrow import arrow_type
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.syntax.sqltext import SqlText
