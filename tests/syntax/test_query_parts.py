@@ -275,6 +275,7 @@ def test_sparks_own_use_of_the_words_is_left_alone(sql):
         ),
         ("⊞", "WINDOW BY", "WINDOW BY stands outside a SELECT", "write SELECT … FROM … WINDOW BY …"),
         ("SELCT a FROM t ⊞", "WINDOW BY", "WINDOW BY stands outside a SELECT", "did you mean SELECT?"),
+        ("SELECT a FORM t ⊞", "FORM", "query block has WINDOW BY and no FROM", "did you mean FROM?"),
         ("FROM t ⊞", "WINDOW BY", "WINDOW BY stands outside a SELECT", "write SELECT … FROM … WINDOW BY …"),
         (
             "SELECT 1 UNION VALUES (1) ⊞",

@@ -273,6 +273,13 @@ NEAR_TYPE = "write TYPE SLIDING or TYPE TUMBLING first"
             "did you mean END?",
         ),
         (
+            "TYPE TUMBLING ORDER BY t START AS s WHEN s.v < 25 END e NEXT AS n WHEN n.v > 2",
+            "e",
+            "TYPE TUMBLING ORDER BY t START AS s WHEN s.v < 25 END ",
+            "expected AS in WINDOW BY, found e",
+            "write END AS e",
+        ),
+        (
             "TYPE SLIDING PARTITION a ORDER BY t",
             "PARTITION",
             "TYPE SLIDING ",

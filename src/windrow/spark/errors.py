@@ -31,6 +31,7 @@ from windrow.errors import (
 )
 from windrow.spark.jvm.bridge import JavaError, messages
 from windrow.syntax.mistakes import (
+    aliases_before,
     behind_match,
     call_within,
     is_name_of_from,
@@ -234,6 +235,9 @@ def in_window_terms(
     if side is None and error.condition == _OTHER_TYPES:
         rows = [variable.name for variable in window.variables() if variable.role is not Role.POSITION]
         error.hint = error.hint or named_like_variable(error.sql, error.span, window.span, rows)
+        read = error.sql[error.span.start : error.span.stop]
+        if error.hint is None and re.search(rf"\b{re.escape(window.name)}\b(?!\s*[.(])", read, re.IGNORECASE):
+            error.hint = f"{window.name} is an array of rows: COUNT({window.name}) counts them"
         return error
     path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
     if error.condition.startswith("UNRESOLVED_COLUMN"):
@@ -248,7 +252,8 @@ def in_window_terms(
             of_from = len(path) > 1 and is_name_of_from(error.sql, window.span, path[0])
             column = path[1] if of_from else path[0]
             is_column = column.lower() in {field.lower() for field in fields}
-            hint = None if is_column or of_from else did_you_mean(path[0], known)
+            selected = aliases_before(error.sql, window.span) if side is None else []
+            hint = None if is_column or of_from else did_you_mean(path[0], [*known, *selected])
             what = f"{column} is a column of the rows"
             if of_from:
                 what = f"{path[0]} is a name of FROM, which ends at WINDOW BY"

@@ -18,6 +18,7 @@ from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
 __all__ = [
+    "aliases_before",
     "behind_match",
     "call_within",
     "is_name_of_from",
@@ -349,18 +350,27 @@ def named_like_variable(sql: str, span: Span, clause: Span, rows: Collection[str
         is_read = span.start <= tokens[at].start < span.stop and name.lower() in variables
         if not is_read or is_part or not tokens[at].is_name:
             continue
-        named = any(
-            tokens.word(index) == "AS"
-            and tokens[index + 1].is_name
-            and tokens[index + 1].name.lower() == name.lower()
-            and _ends_value(tokens, index - 1)
-            for index in range(1, at)
-            if tokens[index].stop <= clause.start
-        )
-        if named:
+        if name.lower() in map(str.lower, aliases_before(sql, clause)):
             return f"{name} is the row variable here, not the column of SELECT: give one of them another name"
         return f"{name} is a row: compare one of its columns, {name}.x"
     return None
+
+
+def aliases_before(sql: str, clause: Span) -> list[str]:
+    """The names that columns of SELECT have before a clause.
+
+    >>> aliases_before("SELECT s.x AS a, COUNT(w) AS `b` FROM t WINDOW BY", Span(39, 48))
+    ['a', 'b']
+    """
+    tokens = _tokens(sql)
+    return [
+        tokens[index + 1].name
+        for index in range(1, len(tokens) - 1)
+        if tokens[index].stop <= clause.start
+        and tokens.word(index) == "AS"
+        and tokens[index + 1].is_name
+        and _ends_value(tokens, index - 1)
+    ]
 
 
 def meant_function(sql: str, span: Span) -> str | None:

@@ -91,6 +91,19 @@ def _meant_select(tokens: TokenList, index: int) -> str | None:
     return did_you_mean(tokens.word(index), ["SELECT"], is_word=True)
 
 
+def _without_from(tokens: TokenList, level: list[int], window: int) -> ParseError:
+    """The error of a query block without FROM: where the word is misspelt, it points there."""
+    near = (index for index in level if did_you_mean(tokens.word(index), ["FROM"], is_word=True) is not None)
+    at = next(near, None)
+    return ParseError(
+        "query block has WINDOW BY and no FROM",
+        condition="PARSE_SYNTAX_ERROR",
+        sql=tokens.sql,
+        span=tokens.span(window, window + 2) if at is None else tokens[at].span,
+        hint="add FROM with the rows to make windows of" if at is None else "did you mean FROM?",
+    )
+
+
 def _query_of(tokens: TokenList, window: int) -> BlockText:
     level_start, level_stop = level_around(tokens, window)
     level = [
@@ -123,13 +136,7 @@ def _query_of(tokens: TokenList, window: int) -> BlockText:
     over = _of_rows(tokens, marks, window)
     _refuse_tail_before_window(tokens, [i for i in level if marks.get("FROM", window) < i < window])
     if "FROM" not in marks:
-        raise ParseError(
-            "query block has WINDOW BY and no FROM",
-            condition="PARSE_SYNTAX_ERROR",
-            sql=tokens.sql,
-            span=tokens.span(window, window + 2),
-            hint="add FROM with the rows to make windows of",
-        )
+        raise _without_from(tokens, [i for i in level if select < i < window], window)
     after = _words_after(tokens, [i for i in level if clause_stop <= i < stop], clause_stop)
     _refuse_empty(tokens, (select + 1, marks["FROM"]), "SELECT")
     tail_start = after.get("TAIL", stop)

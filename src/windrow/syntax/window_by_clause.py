@@ -133,6 +133,10 @@ class _Parser(Cursor):
             if follows_value and is_followed and meant is not None:
                 self.at = index
                 self.fail(["END"])
+            is_end = self.tokens.word(index) == "END" and self.tokens.is_name(index + 1)
+            if follows_value and is_end and self.tokens.word(index + 2) in ("PREV", "NEXT", "WHEN"):
+                self.at = index + 1
+                self.fail(["AS"], f"write END AS {self.tokens[index + 1].text}")
 
     def find_misspelt_start(self, order_by: tuple[OrderItem, ...]) -> None:
         """Where START is missing, ORDER BY has swallowed what was meant: point there."""

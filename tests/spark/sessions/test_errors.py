@@ -99,6 +99,12 @@ NOT_VISIBLE = "a START predicate sees the variables of its own boundary and of t
         (query(select="s.stat"), "UNKNOWN_FIELD", "s.stat", "did you mean station?"),
         (query(select="AVG(w.vall)"), "UNKNOWN_FIELD", "w.vall", "did you mean val?"),
         (query(rest="HAVING AVG(w.vall) > 1"), "UNKNOWN_FIELD", "w.vall", "did you mean val?"),
+        (
+            query(select="COUNT(w) AS days", rest="HAVING dayz > 1"),
+            "UNKNOWN_VARIABLE",
+            "dayz",
+            "did you mean days?",
+        ),
         (query(select="weather.day"), "UNKNOWN_VARIABLE", "weather.day", f"weather {OF_FROM}: write s.day"),
         (
             query(source="weather AS t", select="AVG(t.val)"),
@@ -119,6 +125,11 @@ def test_an_unknown_name_is_told_in_terms_of_the_window(session, sql, condition,
     assert isinstance(error, AnalysisError)
     assert (error.getCondition(), error.getSqlState()) == (condition, "42703")
     assert (marked(error), error.hint) == (fragment, hint)
+
+
+def test_a_window_that_is_compared_with_a_number_is_counted(session):
+    error = failing(session, query(select="s.day", rest="HAVING w >= 8"))
+    assert error.hint == "w is an array of rows: COUNT(w) counts them"
 
 
 @pytest.mark.parametrize(
@@ -304,7 +315,7 @@ def test_a_type_that_cannot_be_carried(session):
 @pytest.mark.parametrize(
     ("sql", "fragment"),
     [
-        ("SELECT * FROM weather WHRE val > 1", "val"),
+        ("SELECT * FROM weather WHRE val > 1", "WHRE"),
         ("SELEC 1", "SELEC"),
         (query(source="weather WHERE val >"), ">"),
         (query(start="s.val >"), ">"),
