@@ -1,8 +1,8 @@
-"""The nodes of a plan: what a query does with relations, in the order in which it is done.
+"""The nodes of a plan: the operators of a query, in the order in which they run.
 
-Nodes are immutable, and check when they are made that they read columns that their inputs have. A node that
-stands in a query twice, as a named query of WITH does, is one object. What is known of a node is derived from
-what is known of its inputs (:mod:`windrow.plan.event_time`, :mod:`windrow.plan.lineage`), and nowhere else.
+Nodes are immutable. Each checks, when it is made, that its inputs have the columns that it reads. A node that
+the query uses twice, such as a named query of WITH, is one object. Facts about a node are derived from the
+facts of its inputs (:mod:`windrow.plan.event_time`, :mod:`windrow.plan.lineage`), and nowhere else.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 
 class _Node:
-    """What all nodes have."""
+    """The base of all nodes."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -62,19 +62,19 @@ class _Node:
 
 
 class _Passing(_Node):
-    """A node whose output is rows of its input as they are."""
+    """A node whose output is a subset of its input rows, unchanged."""
 
     input: Node
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the input."""
+        """The columns of the input."""
         return self.input.columns
 
 
 @dataclass(frozen=True, eq=False)
 class Scan(_Node):
-    """The rows of a stream, or of a table, where it stands in a query.
+    """The rows of a stream or a table, at one place of a query.
 
     Attributes
     ----------
@@ -99,13 +99,13 @@ class Scan(_Node):
 
     @property
     def is_stream(self) -> bool:
-        """Whether rows go on coming."""
+        """Whether its rows are unbounded."""
         return self.table is None
 
 
 @dataclass(frozen=True, eq=False)
 class Input(_Node):
-    """A relation that is there already when the query is run, by its key in the statement.
+    """A relation that exists before the query runs, by its key in the statement.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Input(_Node):
 
 @dataclass(frozen=True, eq=False)
 class StreamWindow(_Passing):
-    """``s [RANGE 5 MINUTES]``: the rows of a stream, each for as long as the window has it.
+    """``s [RANGE 5 MINUTES]``: the rows of a stream, each for as long as it is in the window.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ class StreamWindow(_Passing):
 
     @property
     def is_bare(self) -> bool:
-        """Whether no window is written: its rows as they come."""
+        """Whether no window is written: its rows as they arrive."""
         return self.window.tokens[0] == self.window.tokens[1]
 
 
@@ -173,7 +173,7 @@ class Filter(_Passing):
 
 @dataclass(frozen=True, eq=False)
 class Project(_Node):
-    """Columns that are passed on, renamed, or computed of each row.
+    """Columns that are passed on, renamed, or computed from each row.
 
     Attributes
     ----------
@@ -202,7 +202,7 @@ class Project(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those that it makes."""
+        """The columns that it makes."""
         return tuple(column for column, _ in self.outputs)
 
     @property
@@ -213,7 +213,7 @@ class Project(_Node):
 
 @dataclass(frozen=True, eq=False)
 class Join(_Node):
-    """Pairs of rows whose keys are equal and that satisfy the conditions.
+    """Pairs of rows whose keys are equal and which satisfy the conditions.
 
     Attributes
     ----------
@@ -247,7 +247,7 @@ class Join(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of both sides, of semi and anti joins of the left one."""
+        """The columns of both sides; of semi and anti joins, those of the left side."""
         return (
             self.left.columns if self.kind in ("semi", "anti") else (*self.left.columns, *self.right.columns)
         )
@@ -255,7 +255,7 @@ class Join(_Node):
 
 @dataclass(frozen=True, eq=False)
 class Mark(_Node):
-    """Rows with a column that says whether they have a partner, as EXISTS and IN do.
+    """Rows with a column that says whether they have a partner, as EXISTS and IN need.
 
     Attributes
     ----------
@@ -287,13 +287,13 @@ class Mark(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the left side, and the mark."""
+        """The columns of the left side, and the mark."""
         return (*self.left.columns, self.column)
 
 
 @dataclass(frozen=True, eq=False)
 class Value(_Node):
-    """Rows with the columns of the one row of another relation, as a subquery for one value returns.
+    """Rows with the columns of another relation's only row, as a scalar subquery returns.
 
     Attributes
     ----------
@@ -313,7 +313,7 @@ class Value(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of both sides."""
+        """The columns of both sides."""
         return (*self.left.columns, *self.right.columns)
 
 
@@ -342,7 +342,7 @@ class GroupAggregate:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate(_Node):
-    """GROUP BY: a row for each combination of the keys.
+    """GROUP BY: one row for each combination of the keys.
 
     Attributes
     ----------
@@ -381,7 +381,7 @@ class Aggregate(_Node):
 
 @dataclass(frozen=True, eq=False)
 class OneRow(_Node):
-    """The one row that a subquery for one value returns; it is an error where there are more.
+    """The only row of a scalar subquery; several rows are an error.
 
     Attributes
     ----------
@@ -415,7 +415,7 @@ class OneRow(_Node):
 class Pieces(_Node):
     """A SELECT, or a whole query, that reads several rows in a way that only Spark understands.
 
-    It is evaluated over the rows of each piece of time in which those of equal keys stay as they are.
+    Spark evaluates it once for each interval in which the rows with equal keys do not change.
 
     Attributes
     ----------
@@ -460,7 +460,7 @@ class Pieces(_Node):
 
     @property
     def text(self) -> SqlText:
-        """The SELECT over the rows of pieces of time; its last columns are these times."""
+        """The SELECT over the rows of these intervals; its last columns are the interval's bounds."""
         return SqlText.of(self.halves[0], f", {TIMES}", self.halves[1])
 
     @property
@@ -471,7 +471,7 @@ class Pieces(_Node):
 
 @dataclass(frozen=True, eq=False)
 class ClauseRelation(_Node):
-    """WINDOW BY or MATCH_RECOGNIZE over a relation that changes over time: over its rows at each instant.
+    """WINDOW BY or MATCH_RECOGNIZE over a time-varying relation: over its rows at each instant.
 
     Attributes
     ----------
@@ -493,12 +493,12 @@ class ClauseRelation(_Node):
 
 
 TIMES = f"{ROWS}.{ENTER}, {ROWS}.{LEAVE}"
-"""In texts over pieces of time, the time of a row."""
+"""In texts over intervals, the interval of a row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Over(_Node):
-    """Rows with what functions find over the partitions that they are in.
+    """Rows with the results of functions over the partitions that they are in.
 
     Attributes
     ----------
@@ -524,7 +524,9 @@ class Over(_Node):
     halves: tuple[tuple[SqlText, SqlText], ...]
 
     def parted(self, further: str) -> list[SqlText]:
-        """The texts of the functions, in which rows that differ in further columns are apart."""
+        """The texts of the functions; rows that differ in the additional columns are in different
+        partitions.
+        """
         between = f"{further}, " if self.partition else f"PARTITION BY {further} "
         return [SqlText.of(before, between, after) for before, after in self.halves]
 
@@ -534,13 +536,13 @@ class Over(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the input, and one for each function."""
+        """The columns of the input, and one for each function."""
         return (*self.input.columns, *(column for column, _, _ in self.calls))
 
 
 @dataclass(frozen=True, eq=False)
 class SessionWindows(_Node):
-    """Rows with begin and end of the session that they are in.
+    """Rows with the begin and end of their session.
 
     Attributes
     ----------
@@ -572,13 +574,13 @@ class SessionWindows(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the input, begin and end."""
+        """The columns of the input, begin and end."""
         return (*self.input.columns, *self.bounds)
 
 
 @dataclass(frozen=True, eq=False)
 class TimeWindows(_Node):
-    """The windows of time that rows are in: TUMBLE, HOP, CUMULATE or SESSION.
+    """The time windows that rows are in: TUMBLE, HOP, CUMULATE or SESSION.
 
     Attributes
     ----------
@@ -605,18 +607,18 @@ class TimeWindows(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the rows, begin and end, and maybe the last instant."""
+        """The columns of the rows, begin and end, and for some windows the last instant."""
         return self.spelled.columns
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """One."""
+        """The one input."""
         return (self.spelled,)
 
 
 @dataclass(frozen=True, eq=False)
 class Distinct(_Passing):
-    """Each different row once.
+    """Each distinct row once.
 
     Attributes
     ----------
@@ -637,7 +639,8 @@ class Distinct(_Passing):
 class SetOperation(_Node):
     """UNION, INTERSECT or EXCEPT, of bags if `all`; both sides have the same ids and types.
 
-    Of groups by several sets of keys, `keys` are the columns that tell them apart; they are empty for others.
+    For groups by several sets of keys, `keys` are the columns that distinguish the sets; otherwise they are
+    empty.
     """
 
     left: Node
@@ -654,15 +657,15 @@ class SetOperation(_Node):
 
     @property
     def label(self) -> str:
-        """What people know it by."""
+        """The name of the operator in SQL."""
         return self.operator.upper() + (" ALL" if self.all else "")
 
 
 @dataclass(frozen=True, eq=False)
 class Sort(_Passing):
-    """ORDER BY, and of the rows in that order those from `offset` on, at most `limit`.
+    """ORDER BY with OFFSET and LIMIT: in that order, at most `limit` rows from `offset` on.
 
-    With `partition` these are so many of each combination of the values of these columns.
+    With `partition`, OFFSET and LIMIT apply to each combination of the values of these columns.
     """
 
     input: Node
@@ -684,7 +687,7 @@ Node: TypeAlias = (
 
 
 def walk(node: Node) -> list[Node]:
-    """All nodes of a plan, each once, after those that it reads."""
+    """All nodes of a plan, each once, after its inputs."""
     found: dict[int, Node] = {}
 
     def visit(one: Node) -> None:

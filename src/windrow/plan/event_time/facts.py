@@ -1,4 +1,4 @@
-"""The facts that are derived of the relations of a query over streams, and of the whole query."""
+"""Facts derived for the relations of a query over streams, and for the whole query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HIDDEN = "__of_"
 """The prefix of columns that Windrow adds to queries."""
 
 UNTIL = f"{HIDDEN}until"
-"""The prefix of added columns with the ends of the validity of a stream's versions."""
+"""The prefix of added columns that hold the end of validity of a stream's versions."""
 
 
 def watermark_at(place: int) -> str:
@@ -41,12 +41,12 @@ def watermark_at(place: int) -> str:
 
 
 def number_at(place: int) -> str:
-    """The column with the numbers of the rows of the stream at a place."""
+    """The column with the row numbers of the stream at a place."""
     return f"{HIDDEN}number{place}"
 
 
 Lineage = frozenset[tuple[int, str]]
-"""The columns of streams, each with the place of its stream, of which a column has the unchanged value."""
+"""The stream columns, each with the place of its stream, whose unchanged value a column has."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class EventColumn:
 
     @property
     def origins(self) -> frozenset[int]:
-        """The streams whose watermarks have passed a row once one has passed it here."""
+        """The streams whose watermarks have passed a row once one has passed it in this column."""
         return frozenset([self.origin, *(origin for origin, _ in self.peers)])
 
 
@@ -149,13 +149,13 @@ class Occurrence:
 
     @property
     def number(self) -> str:
-        """The column with the numbers of its rows."""
+        """The column with its row numbers."""
         return number_at(self.place)
 
 
 @dataclass(frozen=True)
 class Judging:
-    """A condition by which rows of a stream are late for a group: `row` is below `least`.
+    """A condition under which rows of a stream are late for a group: `row` is below `least`.
 
     Both are SQL in which ``{t}`` is an instant. In `row` it is the row's rowtime, and `row` is its least
     value in a key of the group. In `least` it is the watermark before the row. `origin` is the place of the
@@ -227,7 +227,7 @@ class SessionFacts:
 
 @dataclass(frozen=True)
 class Timed:
-    """A query with its additional columns, and what is derived of it.
+    """A query with its additional columns, and the facts derived for it.
 
     Attributes
     ----------
@@ -292,7 +292,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of the rows of a node; columns are identified by their ids.
+    """Facts about the rows of a node; columns are identified by id.
 
     The columns that a node can show (:func:`windrow.plan.visible.showing`) are included, such as keys that
     SELECT leaves out.
@@ -344,5 +344,5 @@ class Facts:
 
     @property
     def reads_streams(self) -> bool:
-        """Whether it is derived from streams."""
+        """Whether the relation is derived from streams."""
         return bool(self.places or self.streams)

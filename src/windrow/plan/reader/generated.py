@@ -14,14 +14,14 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["generated"]
 
 _OUTER = {"explode", "posexplode", "inline", "variant_explode"}
-"""Those of which another has a row of NULLs where they have none."""
+"""Functions whose OUTER form returns a row of NULLs where they return no row."""
 _KNOWN = {*_OUTER, *(f"{name}_outer" for name in _OUTER), "stack", "json_tuple"}
 
 
 def generated(statement: StatementText, rows: BlockRows, item: FromItem) -> BlockRows:
-    """Each of the rows, beside each of those that a function returns for it.
+    """Each row, joined with the rows that a function returns for it.
 
-    The rows of a projection come from those of its input, one or several or none from each::
+    A projection makes none, one or several rows of each input row::
 
         FROM s LATERAL VIEW explode(tags) t AS tag   →   columns of s, explode(tags) AS tag
                                                          └─ s

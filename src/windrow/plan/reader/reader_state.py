@@ -1,4 +1,4 @@
-"""What the parts of the reader have in common while they read a query."""
+"""The state that the parts of the reader share while they read a query."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ __all__ = ["KnownNames", "PlannedClause", "PlannedView", "ReaderState"]
 
 
 class PlannedView(Protocol):
-    """A view of a continuous query: its text, the query in it, and the names of its columns."""
+    """A view of a continuous query: its text, the query in it, and its column names."""
 
     @property
     def reader(self) -> Reader:
-        """The statement that made it."""
+        """The reader of the statement that made it."""
 
     @property
     def query(self) -> Continuous:
-        """Its output."""
+        """Its query."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its columns."""
+        """The names of its columns."""
 
 
 @dataclass(frozen=True)
 class PlannedClause:
-    """A clause over a relation that changes over time.
+    """A clause over a time-varying relation.
 
     Attributes
     ----------
@@ -60,17 +60,17 @@ class PlannedClause:
 
 
 class KnownNames(Protocol):
-    """What names stand for."""
+    """The meaning of names in a statement."""
 
     def stream(self, name: str) -> StructType | None:
-        """The columns of a stream whose rows come; None for a view of one."""
+        """The columns of a stream with this name; None for a view of a stream."""
 
     def view(self, name: str) -> PlannedView | PlannedClause | None:
-        """The view of this name, or the clause whose result has it, if it is to be read from its text."""
+        """The view with this name, or the clause whose result has it, if its text is to be read."""
 
     def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
-        """The columns of what is there when the query is run, and whether it changes over time; None for
-        others.
+        """The columns of a relation that exists before the query runs, and whether it varies over time; None
+        for others.
         """
 
 
@@ -80,12 +80,14 @@ class FromWhere(Protocol):
     def __call__(
         self, reading: ReaderState, select: Select, around: BlockRows | None = None
     ) -> tuple[BlockRows, list[Range]]:
-        """The rows, beside those `around` that a subquery reads, and conditions still to be checked."""
+        """The rows, joined with the outer rows `around` of a subquery, and the conditions that are not
+        applied yet.
+        """
 
 
 @dataclass
 class ReaderState:
-    """A query that is read.
+    """The state of a reader for one query.
 
     Attributes
     ----------
