@@ -1,4 +1,4 @@
-"""Partitions that have ended: no more rows of them will come, whatever comes of others."""
+"""Partitions that have ended: they receive no more rows, although others may."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Ended:
     others: tuple[Ended, ...] = ()
 
     def rows(self, table: pa.Table) -> np.ndarray:
-        """Of each row whether its partition has ended: bool."""
+        """For each row, whether its partition has ended: bool."""
         keys = pa.table({own: table.column(column) for column, own in self.names.items()})
         found = self.closed.matches(keys)
         if self.waiting is not None and found.any():

@@ -1,8 +1,9 @@
-"""Aggregates over windows of rows of which whole stretches are left out.
+"""Aggregates over windows of rows with gaps: whole ranges of rows are missing.
 
-What is left out is known by the state of each stretch (:class:`~windrow.kernels.aggregates.spec.Partial`). A
-window that covers some is its rows before the first, what lies from the first to the last, and its rows after
-that: three states to merge. There are not many middles, each made once; states are merged, never subtracted.
+The partial state of each missing range is known (:class:`~windrow.kernels.aggregates.spec.Partial`). A window
+that covers some is its rows before the first, the range from the first to the last, and its rows after that:
+three states to merge. There are few such ranges, and each is computed once; states are merged, never
+subtracted.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["Gaps", "across", "combined"]
 
 @dataclass(frozen=True)
 class Gaps:
-    """Stretches that are left out, in order; a window covers each wholly or not at all.
+    """Missing ranges of rows, in order; a window covers each wholly or not at all.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ def combined(
     """The states of rows ``lo[k] <= i < hi[k]`` of `states`, merged in order, for every k.
 
     `empty` is the state of no rows. The states of 1, 2, 4, … neighbours are merged in turn, and each range is
-    put together of those.
+    merged from those.
     """
     at, rest = lo.copy(), hi - lo
     result = _repeated(empty, len(lo))

@@ -52,7 +52,7 @@ class AggregateSpec:
 
 @dataclass(frozen=True)
 class Partial:
-    """An aggregate in parts, so that windows can be put together of stretches evaluated apart.
+    """A mergeable aggregate: the state of a window is merged from states of ranges.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Partial:
 
 
 def added(_spec: AggregateSpec, left: pa.Table, right: pa.Table) -> pa.Table:
-    """The `merge` of states that are numbers to be added."""
+    """The `merge` of states that are summed."""
     with np.errstate(all="ignore"):
         sums = [
             one.to_numpy() + other.to_numpy() for one, other in zip(left.columns, right.columns, strict=True)

@@ -22,7 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass
 class Completing:
-    """The rows of a relation that are there and not complete.
+    """The present rows of a relation that are not complete.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Completing:
 
     @property
     def looked_at(self) -> int:
-        """How many retained rows have been looked at so far."""
+        """How many retained rows it has read so far."""
         return self.retained.looked_at
 
     def advance(
@@ -79,7 +79,7 @@ class Completing:
     def _completed(
         self, since_when: Callable[[pa.Table], Ints], times: Times, near: Sequence[Region] | None
     ) -> list[pa.Table]:
-        """The rows that were there, stay, and are complete now."""
+        """The earlier rows that stay and are complete now."""
         output, gone = [], [np.zeros(0, np.int64)]
         for rows, slots, places in self._near(near):
             since = since_when(rows)[slots]
@@ -106,7 +106,7 @@ class Completing:
 
 
 def _timed_rows(rows: pa.Table, since: Ints, leave: Ints, times: Times) -> pa.Table:
-    """Those of the rows that are emitted or leave in a micro-batch."""
+    """The rows that are emitted or leave in a micro-batch."""
     changed = times.changed(since, leave)
     if not changed.all():
         rows, since, leave = rows.filter(pa.array(changed)), since[changed], leave[changed]
@@ -115,7 +115,9 @@ def _timed_rows(rows: pa.Table, since: Ints, leave: Ints, times: Times) -> pa.Ta
 
 
 def first_above(values: Ints, whens: Ints, ticks: Ints) -> Ints:
-    """When the first of the values is above each tick, never if none is; they may fall, as local times do."""
+    """When the first of the values exceeds each tick, or never; the values may decrease, as local
+    times do.
+    """
     place = np.searchsorted(np.maximum.accumulate(values), ticks, "right")
     return np.append(whens, NEVER)[place]
 

@@ -1,4 +1,4 @@
-"""AFTER DELAY, live: the changes of a group wait until some time has passed since the first of them."""
+"""AFTER DELAY, live: buffers the changes of a group until some time after the first of them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _TICKS = line_of(pa.int64())
 
 @dataclass
 class Delaying:
-    """The changes that wait, and the timers of their groups.
+    """The buffered changes, and the timers of their groups.
 
-    A timer is an entry by group: the time of the group's first change since its last emission. What waits is
-    netted, so a group has no more of it than differs from what was emitted.
+    A timer is an entry by group: the time of the group's first change since its last emission. Buffered
+    changes are netted, so a group has only the difference from its emitted rows.
 
     Parameters
     ----------
@@ -64,12 +64,12 @@ class Delaying:
 
     @property
     def looked_at(self) -> int:
-        """How many retained rows have been looked at so far."""
+        """How many retained rows it has read so far."""
         return self.timers.looked_at + self.waiting.looked_at
 
     @property
     def due(self) -> int | None:
-        """When the next changes are to be emitted, if no group becomes complete; None for never."""
+        """When the next changes must be emitted, if no group becomes complete; None for never."""
         first = self.timers.least(_FIRST)
         return None if first is None else first + self.delay
 
@@ -80,7 +80,7 @@ class Delaying:
         times: Times,
         near: Sequence[Region] | None,
     ) -> pa.Table:
-        """The changes that are emitted in a micro-batch, netted.
+        """The net changes that are emitted in a micro-batch.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Delaying:
         return number, whole.take(pa.array(one_of)).combine_chunks()
 
     def _timers_near(self, new: pa.Table, times: Times, near: Sequence[Region] | None) -> Ints:
-        """Where the timers are of groups that change, that are due, or that may have become complete."""
+        """The places of the timers of groups that change, are due, or may have become complete."""
         due: Region = {_FIRST: (_TICKS.first, max(times.until - self.delay, _TICKS.first))}
         regions = [{}] if near is None else [due, *near]
         found = self.timers.matching(regions)
@@ -136,7 +136,7 @@ class Delaying:
         self.timers.add(pa.Table.from_arrays(columns, schema=self.timers.schema))
 
     def _emitted(self, groups: pa.Table, changed: Ints, when: Ints, new: pa.Table) -> pa.Table:
-        """What is emitted of groups that change, at times of which `NEVER` says that it waits."""
+        """The emitted changes of groups, at their times; `NEVER` marks changes that stay buffered."""
         found = self.waiting.find(groups.take(pa.array(changed)))
         waited = self.waiting.rows(found.places)
         diff = self.waiting.note(DIFF, found.places)
@@ -197,5 +197,5 @@ def _emissions(
 
 
 def _at(changes: pa.Table, at: Ints) -> pa.Table:
-    """The changes at other times."""
+    """The changes, at other times."""
     return changes.set_column(changes.column_names.index(AT), AT, pa.array(at))

@@ -20,7 +20,7 @@ _KEY = "__key"
 
 @dataclass(frozen=True, eq=False)
 class Became:
-    """What became of keys.
+    """The upserts and deletes of keys.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class Became:
 
 
 def upserts(changes: pa.Table, key: Sequence[str], compared: pa.Table | None = None) -> Became:
-    """What became of the keys of changes, which have `DIFF` and `AT`, in ticks, beside their columns.
+    """The upserts and deletes from changes, which have `DIFF` and `AT`, in ticks, besides their columns.
 
-    `compared` is as :func:`windrow.kernels.incremental.netted` has it.
+    `compared` is as in :func:`windrow.kernels.incremental.netted`.
     """
     columns = [name for name in changes.column_names if name not in (AT, DIFF)]
     compared = changes if compared is None else compared

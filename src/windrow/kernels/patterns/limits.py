@@ -1,4 +1,4 @@
-"""How far the search from each row goes, where a frame or a duration ends it."""
+"""The limit of the search from each row, by a frame or a duration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 def limits_of(plan: MatchPlan, rows: PairRows, bounds: Array, complete: Array | None, bound: Any) -> Array:
-    """The row before which the search from each row ends: int64, (rows,), or empty where none is limited.
+    """The row before which the search from each row ends: int64, (rows,), or empty if none is limited.
 
     Parameters
     ----------

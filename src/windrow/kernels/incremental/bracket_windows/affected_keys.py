@@ -44,7 +44,7 @@ def group(
     aggregates: Sequence[tuple[str, AggregateSpec]],
     passes: str | None = None,
 ) -> pa.Table:
-    """The keys and aggregates of groups that a row enters or leaves, for each stretch of their time."""
+    """The keys and aggregates of groups that a row enters or leaves, for each interval of their time."""
     passing = _passing(retained, passes)
     changed = times.changed(retained.enter, retained.leave) & passing
     chosen = retained.alike(key, changed) & times.seen(retained.enter, retained.leave) & passing
@@ -106,7 +106,7 @@ def _pairs(
     of_left: Bools,
     of_right: Bools,
 ) -> tuple[Ints, Ints]:
-    """The places of the pairs of some rows of either side with equal keys, there at one instant at least."""
+    """The places of the pairs of some rows of either side with equal keys that exist at the same time."""
     places = [np.flatnonzero(some) for some in (of_left, of_right)]
     both = pa.concat_tables(
         [

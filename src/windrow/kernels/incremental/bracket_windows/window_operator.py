@@ -23,7 +23,7 @@ __all__ = ["WindowInput", "WindowOperator"]
 
 @dataclass(frozen=True)
 class WindowInput:
-    """A window of a live stream, and what is retained of its rows.
+    """A window of a live stream, and its retained rows.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class WindowInput:
 
 @dataclass(frozen=True)
 class WindowOperator:
-    """Rows of a window, groups of them, or pairs of rows of two windows; tasks are sent it.
+    """Rows of a window, groups of them, or pairs of rows of two windows; it is sent to tasks.
 
     Attributes
     ----------
@@ -74,7 +74,9 @@ class WindowOperator:
         return [name if self.joined is None else f"{at}{name}" for at, name in self.outputs]
 
     def running_groups(self) -> Operated | None:
-        """Updates groups of rows that never leave their window, and retains no row; None for others."""
+        """An operator that updates groups of rows that never leave their window, and retains no row; None for
+        others.
+        """
         if len(self.inputs) != 1:
             return None
         (only,), aggregates = self.inputs, self.aggregates
@@ -89,7 +91,7 @@ class WindowOperator:
         return stepwise(keyed, (only.schema,), pa.schema([*keys, *kinds, *times]), appends=True)
 
     def rows(self, retained: Sequence[TimedRows], times: Times, groups: Operated | None = None) -> pa.Table:
-        """What enters and leaves in a micro-batch: its columns, `ENTER` and `LEAVE`.
+        """The rows that enter and leave in a micro-batch: its columns, `ENTER` and `LEAVE`.
 
         Parameters
         ----------
