@@ -39,10 +39,10 @@ __all__ = [
 ]
 
 PASS = ("Filter", "Window", "WindowGroupLimit")
-"""What has the columns of what is below, and more."""
+"""Operators whose output has all columns of their input."""
 
 FoundTable = Callable[[Sequence[int]], LookUpTable | None]
-"""A part of the plan as a table, by the way there: of each operator from the top on, which of its inputs."""
+"""A part of the plan as a table, by its path: for each operator from the top, the number of the input."""
 
 _OWN = count(-1, -1)
 """Numbers for columns without an expression id."""
@@ -154,9 +154,10 @@ class ComputedReading:
             raise Unread(f"{place} has {unread}") from None
 
     def _joined(self, at: int, tables: Tables, condition: SparkNode | None) -> list[ComputedOperation]:
-        """A join by an equality of the rows' with the table's, or of each row with all of the table.
+        """A join by an equality of a column of the rows and one of the table, or of each row with all of the
+        table.
 
-        Of an inner join the other parts of the condition choose among the pairs.
+        For an inner join, the other parts of the condition filter the pairs.
         """
         operator, side = self.operators[at], tables.sides[at]
         kind = object_of(operator.fields["joinType"])
@@ -186,7 +187,7 @@ class ComputedReading:
     def _sides(
         self, condition: SparkNode, kinds: Mapping[int, pa.DataType]
     ) -> tuple[tuple[Value, Value], list[SparkNode]]:
-        """What is equal, of the rows and of the table, and the rest of the condition."""
+        """The equal sides of rows and table, and the rest of the condition."""
         parts = _conjuncts(condition)
         for part in parts:
             if part.name != "EqualTo":
@@ -231,7 +232,7 @@ class ComputedReading:
 
 
 class _Fields:
-    """The fields of a struct that is made of each row, as separate columns where they are read.
+    """The fields of a struct computed from each row, as separate columns where they are read.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ def object_of(said: Mapping[str, str]) -> str:
 
 
 def _spans(table: CollectedTable) -> Iterator[tuple[int, Span]]:
-    """The least and the greatest value of each column of integers."""
+    """The least and the greatest value of each integer column."""
     for number, column in zip(table.numbers, table.found.columns, strict=True):
         if pa.types.is_integer(column.type):
             ends = pc.min_max(column)

@@ -243,7 +243,7 @@ def _calls(
     tokens: TokenList, functions: Functions, frames: Mapping[str, DataFrame], streams: Mapping[str, Stream]
 ) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
     """For each table function of the user, by its key, the streams that it reads with their places, and a
-    name that is unique in the text.
+    unique name in the text.
     """
     found: dict[str, dict[str, int]] = {key: {} for key in frames}
     names: dict[str, str] = {}

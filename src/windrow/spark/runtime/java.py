@@ -32,7 +32,7 @@ MINIMUM = 17
 """The oldest major version of Java that Spark 4 runs on."""
 
 _SECURITY_ACTION_REMOVED = 24
-"""The version of Java without the package `sun.security.action`, which Spark asks it to open."""
+"""The version of Java without the package `sun.security.action`, which Spark opens."""
 
 _MARK = b"#!/bin/sh\n# Made by Windrow."
 
