@@ -67,7 +67,7 @@ class BucketAccount:
 
     @staticmethod
     def read(note: str) -> BucketAccount | None:
-        """The account in a note; None of one that has another."""
+        """The account in a note; None if the note is something else."""
         stored = json.loads(note)
         if stored.pop("kind") != "account":
             return None
@@ -75,7 +75,7 @@ class BucketAccount:
 
 
 def as_data(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:
-    """What streams have said, as data."""
+    """The watermark information of streams, as data."""
     return {place: (one.seen, one.bound, one.started) for place, one in said.items()}
 
 

@@ -1,4 +1,4 @@
-"""The description of a live query that tasks are sent: its streams, the columns read, and the operators."""
+"""The description of a live query that is sent to tasks: its streams, the columns read, and the operators."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TaskStream:
 
 @dataclass(frozen=True)
 class TaskSide:
-    """A window of a stream, or a stream where it stands in a query.
+    """A window of a stream, or a stream at one place of a query.
 
     Attributes
     ----------
@@ -69,13 +69,13 @@ class TaskSide:
 
 
 class Work(Protocol):
-    """What is made of the rows of a bucket."""
+    """The computation on the rows of a bucket."""
 
     def begin(self, task: BucketTask) -> BucketState:
         """A bucket without state."""
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> BucketState:
-        """The state of a bucket, by what :meth:`.bucket_state.BucketState.save` returned."""
+        """The state of a bucket, from the result of :meth:`.bucket_state.BucketState.save`."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class BucketTask:
     buckets: tuple[int, ...]
 
     def frontier(self, said: Mapping[int, Said]) -> int | None:
-        """The instant before which nothing more will come, in ticks of the query's time scale."""
+        """The instant before which no more rows arrive, in ticks of the query's time scale."""
         reached = []
         for place, stream in enumerate(self.streams):
             watermark = said[place].watermark(stream.ordering)

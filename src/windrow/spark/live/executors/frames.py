@@ -52,8 +52,8 @@ def streaming_late(plan: LivePlan) -> DataFrame:
 
 
 def _late(plan: LivePlan, name: str) -> DataFrame:
-    """The late rows of a stream: of EMIT those of the query, of CQL those that a query leaves out that
-    returns all rows of the stream.
+    """The late rows of a stream: with EMIT, those of the query; with CQL, those that a query over all rows of
+    the stream leaves out.
     """
     whole, place = plan, sorted(plan.streams).index(name)
     if isinstance(plan, ContinuousPlan):
@@ -67,7 +67,7 @@ def _late(plan: LivePlan, name: str) -> DataFrame:
 
 
 def _refuse_other(plan: LivePlan) -> None:
-    """Refuse what executors do not run, and another state store."""
+    """Refuse a query that executors do not support, and another state store."""
     why = why_not(plan)
     if why is not None:
         raise UsageError(

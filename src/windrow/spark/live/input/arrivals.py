@@ -38,7 +38,8 @@ __all__ = ["VIOLATED", "Arrivals", "arrivals"]
 
 VIOLATED = "__violated"
 """The bound that a late row violates; NULL if it matches a punctuation. For a row too far ahead, the greatest
-rowtime that is admitted."""
+rowtime that is admitted.
+"""
 
 _COME, _AT = "__come", "__late_at"
 

@@ -37,7 +37,7 @@ Holds = Callable[[pa.Array, Ints], npt.NDArray[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class JudgedEntries:
-    """What becomes of rows below their stream's watermark.
+    """The decisions about rows below their stream's watermark.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def judged(
     marks: Mapping[str, Marks],
     until: int | None,
 ) -> JudgedEntries:
-    """Judge the rows that have come by a processing time.
+    """Judge the rows that have arrived by a processing time.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def judged(
 def _violated(
     plan: EmittedPlan, conditions: WatermarkConditions, name: str, rows: pa.Table, marks: Mapping[str, Marks]
 ) -> Ints:
-    """The watermark that each row is late by, the greatest if by several; `NO_BOUND` of rows in time."""
+    """The greatest watermark by which each row is late; `NO_BOUND` for rows on time."""
     stream, judges = plan.catalog.streams[name], list[tuple[pa.Array, list[Holds]]]()
     kind = stream.frame.schema[stream.rowtime or ""]
     for each in judging(plan, name):
@@ -108,13 +108,13 @@ def _violated(
 
 
 def judging(plan: EmittedPlan, name: str) -> list[Occurrence]:
-    """Where a stream stands in a query so that its rows may be late for groups."""
+    """The places of a stream in a query at which its rows may be late for groups."""
     occurrences = plan.query.timed.occurrences
     return [each for each in occurrences if each.stream == name and each.watermark_of]
 
 
 def late_by(rows: pa.Table, kind: pa.DataType, judges: Sequence[tuple[pa.Array, Sequence[Holds]]]) -> Ints:
-    """The watermark that each row is late by, the greatest if by several; `NO_BOUND` of rows in time.
+    """The greatest watermark by which each row is late; `NO_BOUND` for rows on time.
 
     Parameters
     ----------

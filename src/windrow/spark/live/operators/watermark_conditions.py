@@ -75,7 +75,9 @@ class WatermarkConditions:
     def planned(
         self, key: Hashable, kind: StructField, condition: Callable[[str], Column]
     ) -> IncrementalPlan:
-        """The condition planned: it finds the places of values, at its only leaf, for :func:`where_true`."""
+        """The condition as a plan: it finds the places of values, at its only leaf, for
+        :func:`where_true`.
+        """
         if key not in self._planned:
             operators = IncrementalPlan(self._gateway(), self._folder / f".condition-{len(self._planned)}")
             _, frame = operators.leaf(_schema(kind))
@@ -85,7 +87,7 @@ class WatermarkConditions:
 
 
 def where_true(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:
-    """For which values of a column a condition is true that has been planned, with a watermark in ticks."""
+    """For which values of a column a planned condition is true, with a watermark in ticks."""
     (true,) = run.advance({0: _rows([name, MARK, PLACE], values, mark)}, Times(None, 0))
     return _places(true, len(values))
 

@@ -42,7 +42,7 @@ class EmittedBySpark(EmitEvaluation):
         self._due: int | None = None
 
     def emptied(self) -> Self:
-        """Itself, with no punctuation."""
+        """Itself, without punctuation."""
         self._logged: dict[str, list[tuple[int, str]]] = {name: [] for name in self._plan.streams}
         return super().emptied()
 

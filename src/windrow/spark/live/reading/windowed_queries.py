@@ -1,9 +1,9 @@
 """CQL over windows of live streams, planned to run in memory: :func:`planned_windows` is the entry.
 
-SELECT over one window, with GROUP BY or without, or over two windows joined by equal columns, becomes a
+SELECT over one window, with or without GROUP BY, or over two windows joined by equal columns, becomes a
 :class:`~windrow.kernels.incremental.WindowOperator`. Spark computes the expressions over single rows when
 rows arrive, and those over groups for the groups that change. Any other plan over such windows becomes a
-program (:mod:`windrow.spark.live.operators.window_flow`). What has no form in memory is refused.
+program (:mod:`windrow.spark.live.operators.window_flow`). A query without a form in memory is refused.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def planned_windows(
 
 
 def scale_of(gateway: Gateway, catalog: Catalog, reader: Reader, query: Continuous) -> TimeScale:
-    """What instants of a live query are counted in.
+    """The unit of a live query's instants.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A CQL query as a micro-batch does it in memory."""
+"""A CQL query in the form in which a micro-batch runs it in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["MINE", "ChangelogPart", "MadeStream", "WindowedQuery", "WindowedSide"]
 
 MINE = "__mine"
-"""Whether a row is one of the stream: not of another, nor an entry that is no row."""
+"""Whether an entry is a row of the stream: not of another stream, and not only a bound or tick."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class WindowedSide:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of what is retained, as it is in memory."""
+        """The schema of its state in memory."""
         return self.window_input.schema
 
 
@@ -104,7 +104,7 @@ class ChangelogPart:
 
 @dataclass(frozen=True)
 class WindowedQuery:
-    """A query as a micro-batch does it.
+    """A query in the form in which a micro-batch runs it.
 
     Attributes
     ----------
@@ -159,24 +159,24 @@ class WindowedQuery:
 
     @property
     def windows(self) -> list[WindowedSide]:
-        """All windows, also those of the queries whose streams it reads."""
+        """All windows, including those of the queries whose streams it reads."""
         made = [side.made.query for side in self.sides if side.made is not None]
         inner = [*(query for query in made if query is not None), *(part.query for part in self.parts)]
         return [*(one for query in inner for one in query.windows), *self.sides]
 
     @property
     def sign(self) -> int:
-        """The sign of the changes that are rows of its stream."""
+        """The sign of the changes that become rows of its stream."""
         return -1 if self.kind == "DSTREAM" else 1
 
     @property
     def passes_on(self) -> bool:
-        """Whether it passes rows on as they come, with what is computed of each."""
+        """Whether it passes rows on as they arrive, with columns computed from each."""
         return self.is_of_one_instant and all(side.made is None for side in self.sides)
 
     @property
     def is_of_one_instant(self) -> bool:
-        """Whether it has each row of streams at its rowtime alone."""
+        """Whether each row of a stream is in it only at its rowtime."""
         alone = len(self.sides) == 1 and self.operator.aggregates is None and self.over_windows is None
         windows = [side.window for side in self.sides]
         are_now = all(one.length == 1 and one.slide is None and one.rows is None for one in windows)

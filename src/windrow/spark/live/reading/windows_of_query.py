@@ -21,7 +21,9 @@ __all__ = ["InnerQuery", "QueryWindow", "windows_of"]
 
 @dataclass(frozen=True)
 class InnerQuery:
-    """A query that makes a stream, in this text and read through these views; `names` are of its columns."""
+    """A query that makes a stream, in this text and read through these views; `names` are those of its
+    columns.
+    """
 
     query: StreamQuery
     reader: Reader
@@ -31,7 +33,7 @@ class InnerQuery:
 
 @dataclass(frozen=True)
 class QueryWindow:
-    """A window where it stands in a query or in a view.
+    """A window at one place of a query or view.
 
     Attributes
     ----------
@@ -56,7 +58,7 @@ class QueryWindow:
 
     @property
     def text(self) -> str:
-        """How it is written, in one line."""
+        """Its text, in one line."""
         span = self.item.span
         return " ".join(without_since(self.reader.tokens.sql[span.start : span.stop]).split())
 
@@ -97,7 +99,7 @@ def windows_of(
 
 
 def _passing(catalog: Catalog, item: WindowedStream) -> CatalogDefinition | None:
-    """The view that a stream without a window is, if it returns rows of others as they come."""
+    """The view that a stream without a window is, if it passes on rows of others as they arrive."""
     view = catalog.definitions.get(str(item.source).lower()) if item.is_bare else None
     if view is None or not isinstance(view.query, StreamQuery) or view.query.kind != "RSTREAM":
         return None
@@ -107,7 +109,7 @@ def _passing(catalog: Catalog, item: WindowedStream) -> CatalogDefinition | None
 
 
 def _made(catalog: Catalog, item: WindowedStream, reader: Reader, path: str) -> InnerQuery | None:
-    """The query whose stream a window is of; None for a stream of its own."""
+    """The query whose stream a window is over; None for a stream that is not derived."""
     if isinstance(item.source, StreamQuery):
         names = tuple(name for name, _ in item.source.names) or None
         return InnerQuery(item.source, reader, path, names)

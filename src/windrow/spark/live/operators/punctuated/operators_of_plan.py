@@ -1,4 +1,4 @@
-"""Which parts of a plan have no operator over punctuated streams, known before any is made."""
+"""Which parts of a plan have no operator over punctuated streams, before any operator is made."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b), which returns rows of 
 
 
 def why_no_operator(gateway: Gateway, node: plan.Node) -> Reason | None:
-    """Why no operator does what a node of a plan says; None where one does."""
+    """Why a node of a plan has no operator; None if it has one."""
     return _of_types(node) or _of_node(gateway, node)
 
 
 def has_line(kind: DataType) -> bool:
-    """Whether the values of a type are in an order that punctuations can speak of."""
+    """Whether the values of a type have an order for punctuations."""
     return line_if_any(arrow_type(kind)) is not None
 
 

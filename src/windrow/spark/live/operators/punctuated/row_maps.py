@@ -1,4 +1,6 @@
-"""What a query computes of each row, as an operator over punctuated streams: Spark evaluates the text."""
+"""The computation of a query on each row, as an operator over punctuated streams: Spark evaluates the
+text.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ __all__ = ["Followed", "Moved", "RowMap", "arrow_schema"]
 
 @dataclass(frozen=True)
 class Moved:
-    """A column that is computed of one other, and never falls where that rises.
+    """A column computed from one other, which never decreases as that increases.
 
     Attributes
     ----------
@@ -43,7 +45,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Followed:
-    """A column that goes with one other.
+    """A column that follows one other.
 
     Attributes
     ----------
@@ -59,7 +61,7 @@ class Followed:
 
 @dataclass
 class RowMapCarry:
-    """What is closed of the columns that are passed on, and of those with which others rise or go."""
+    """The closed values of the columns that are passed on, and of the inputs of computed columns."""
 
     project: ProjectCarry | None
     closing: dict[str, Closing]
@@ -74,11 +76,11 @@ class RowMapCarry:
 
 @dataclass(frozen=True)
 class RowMap:
-    """SELECT and WHERE over rows, one job of Spark's for all of them.
+    """SELECT and WHERE over rows, one Spark job for all of them.
 
-    Output: the rows that the text makes of those that come; of the columns that it only passes on, what the
-    punctuations close of them; of those that rise with a column, what comes before all that is still to come;
-    of those that go with one, what is closed of its values.
+    Output: the text's result for the new rows. Punctuations: those of columns that are passed on; for columns
+    that rise with another, the values before all that may still arrive; for columns that follow another, its
+    closed values.
 
     Attributes
     ----------
@@ -109,7 +111,7 @@ class RowMap:
     widened: tuple[tuple[str, str], ...] = ()
 
     def advance(self, carry: RowMapCarry | None, change: Delta) -> tuple[Delta, RowMapCarry]:
-        """Take a micro-batch; the carry is used up."""
+        """Process a micro-batch; consumes the carry."""
         lines = lines_of(change.rows.schema)
         if carry is None:
             closing = {one.column: Closing(lines, [one.column]) for one in self.moved if one.column in lines}
@@ -140,7 +142,7 @@ class RowMap:
         return Delta(self._made(change.rows), carry.announced.news(regions)), carry
 
     def _risen(self, carry: RowMapCarry, delta: Delta) -> list[Region]:
-        """What the columns that rise with others have passed."""
+        """The regions that columns rising with others have passed."""
         found: list[Region] = []
         out = carry.announced.lines
         for column, closing in carry.closing.items():
@@ -170,7 +172,7 @@ class RowMap:
     def _values(
         self, text: SqlText, rows: pa.Table, punctuations: Announced, one: Follower
     ) -> dict[Place, Place]:
-        """What is computed of values of a column; those of which it cannot be are left out."""
+        """The computed values for values of a column; values for which the expression fails are left out."""
         try:
             made = self._run(text, rows)
         except ExecutionError:  # no row with this value goes through without this error
@@ -210,7 +212,7 @@ class RowMap:
 
 
 def _widened(region: Region, name: str, column: str, lines: Lines) -> Region:
-    """What a box over integers says of wider ones: no more of these will come than of those."""
+    """A region over integers as a region over a wider type: no other values can occur."""
     own, wide, span = lines[column], lines[name], region[column]
     if span is not NULL:
         first = wide.first if span[0] == own.first else span[0]
@@ -219,7 +221,7 @@ def _widened(region: Region, name: str, column: str, lines: Lines) -> Region:
 
 
 def _reached(closing: Closing) -> Place:
-    """The least value of the column that may still come."""
+    """The least value of the column that may still arrive."""
     (column,) = closing.columns
     line = closing.lines[column]
     reached = line.first
@@ -237,5 +239,5 @@ def _spans(closing: Closing, column: str) -> list[Span]:
 
 
 def arrow_schema(kinds: StructType) -> pa.Schema:
-    """The columns as operators have them."""
+    """The columns as an Arrow schema."""
     return pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in kinds])
