@@ -116,7 +116,7 @@ def _of_ascii(text: pa.Array) -> pa.Array:
 
 
 def _of_letters(text: pa.Array) -> pa.Array:
-    """The text, if each of its characters is one byte."""
+    """The text, if it is valid UTF-8."""
     if not isinstance(text, pa.Scalar) and not _is_ascii(text):
         text.validate(full=True)
     return text

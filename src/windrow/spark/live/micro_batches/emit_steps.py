@@ -236,8 +236,7 @@ class EmittedSteps(InMemorySteps):
 
     @cached_property
     def _state_may_replace_rows(self) -> bool:
-        """Whether the state of operators may replace rows; a stream without declared punctuation ends this
-        when one arrives.
+        """Whether the state of operators may replace rows, as long as no undeclared punctuation arrives.
 
         This applies if operators drop state by time, and if only punctuation could drop rows.
         """

@@ -212,7 +212,9 @@ class RowMap:
 
 
 def _widened(region: Region, name: str, column: str, lines: Lines) -> Region:
-    """A region over integers as a region over a wider type: no other values can occur."""
+    """A region over an integer column, for a column of a wider type: open ends become those of the wider
+    type.
+    """
     own, wide, span = lines[column], lines[name], region[column]
     if span is not NULL:
         first = wide.first if span[0] == own.first else span[0]
