@@ -29,11 +29,11 @@ class Column:
     Attributes
     ----------
     id
-        Its name inside the plan, which no other value has: a column that is passed on retains it.
+        Its name inside the plan, which is unique: a column that is passed on retains it.
     name
-        Its name to the query.
+        Its name in the query.
     type
-        Its type, as Spark's analyser has it.
+        Its type, according to Spark's analyser.
     """
 
     id: str
@@ -54,7 +54,7 @@ class Completeness:
     column
         The column of event time.
     mapped
-        SQL for what a watermark is in it, in which ``{t}`` is the watermark.
+        SQL for the value of a watermark in this column, in which ``{t}`` is the watermark.
     origin
         The place of the stream whose watermark that is.
     """
@@ -128,8 +128,8 @@ class Follows:
     column
         The column of the input.
     rises
-        Whether it never falls where that rises; False where it never rises. None where it may do both, but
-        differs.
+        Whether it never decreases as the source increases; False if it never increases. None if it may do
+        both, but differs when the source does.
     differs
         Whether it has different values wherever that has.
     """
@@ -150,19 +150,19 @@ class Expression:
     type
         As Spark's analyser has it.
     column
-        The column of the input that it is; None for what is computed.
+        The column of the input that it copies; None for a computed one.
     at
-        Where it stands in the statement; None for what the reader adds.
+        Its position in the statement; None for what the reader adds.
     reads
-        The columns of the input that it reads; None where that is not known.
+        The columns of the input that it reads; None if unknown.
     rises_with
-        The column of the input with which it never falls; None if none is known.
+        The column of the input with which it never decreases; None if none is known.
     follows
-        How it goes with a column of the input, where that is known.
+        How it follows a column of the input, if that is known.
     widens
         The column of the input that it is, as a wider integer.
     field
-        The column of the input of which it is a field, and the field's path: ``a.b``.
+        The struct column of the input whose field it is, and the field's path: ``a.b``.
     """
 
     text: SqlText

@@ -38,7 +38,7 @@ def tree(plan: Node, notes: Mapping[int, str] | None = None) -> list[str]:
     Parameters
     ----------
     notes
-        What is said of nodes after what they are, by their `id`.
+        Notes that follow nodes, by their `id`.
     """
     return list(_lines(plan, "", "", notes or {}))
 

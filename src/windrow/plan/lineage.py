@@ -20,9 +20,9 @@ class Lineage:
     Attributes
     ----------
     same
-        Of those that are passed on as they are.
+        The lineage of columns that are passed on unchanged.
     differing
-        Of those that are computed of one column, and differ wherever that does.
+        The lineage of columns that are computed from one column, and differ whenever that does.
     """
 
     same: Mapping[str, Origin] = field(default_factory=dict)

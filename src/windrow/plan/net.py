@@ -19,7 +19,7 @@ def net_by(
     Parameters
     ----------
     of_input
-        The same of what is there when the query is run.
+        The same for a relation that exists before the query runs.
     is_net
         Whether neighbouring rows of a group always differ.
     """

@@ -83,7 +83,7 @@ class Scan(_Node):
     columns
         Its columns.
     sources
-        Of each column, its name in the stream or table.
+        The name of each column in the stream or table.
     table
         The query that reads the table; None for a stream.
     label, at
@@ -135,7 +135,7 @@ class StreamWindow(_Passing):
     input
         The stream.
     key
-        The name of the window in the statement, after that of the view in which it stands.
+        The name of the window in the statement, after that of the view that contains it.
     window
         The bracket.
     partition
@@ -184,7 +184,7 @@ class Project(_Node):
     listed
         The SELECT list that returns the columns in their order, as the user wrote it.
     label
-        What people know it by.
+        Its name for users.
     is_whole
         Whether only the list as a whole returns the columns: their expressions are that.
     """
@@ -218,15 +218,15 @@ class Join(_Node):
     Attributes
     ----------
     left, right, kind
-        The sides, and what becomes of rows without a partner.
+        The sides, and the kind of join.
     keys
-        Columns of the left and of the right side that are equal, of one type.
+        Equal columns of the left and of the right side, of the same type.
     conditions
-        What else is true of pairs, over the scope of both; of an inner join these are a filter above it.
+        Other conditions on pairs, over the scope of both; for an inner join, a filter above it has these.
     scope
         The names of both sides.
     label, at
-        What people know it by, and where its condition stands.
+        Its name for users, and the position of its condition.
     is_of_subquery
         Whether the right side is a subquery in an expression.
     """
@@ -264,10 +264,10 @@ class Mark(_Node):
     column
         The column that is added.
     unknown
-        The one of the keys that counts as equal where it is NULL on either side, as IN does where its
-        opposite decides; None for none.
+        The key that counts as equal if it is NULL on either side, as for IN if its negation decides; None for
+        none.
     label, at
-        What people know it by, and where it stands.
+        Its name for users, and its position.
     """
 
     left: Node
@@ -300,7 +300,7 @@ class Value(_Node):
     left, right
         The rows, and the relation of at most one row.
     is_there
-        Whether it always has its row; where it has none the columns are NULL.
+        Whether its row always exists; otherwise the columns are NULL without a row.
     label, at
         How the subquery is written, and where.
     """
@@ -324,13 +324,13 @@ class GroupAggregate:
     Attributes
     ----------
     column, call
-        Its output column, and what is called.
+        Its output column, and the call.
     argument
         The column with its argument, if any.
     is_known
-        Whether its name and form say what it does; of others only Spark knows.
+        Whether its name and form determine its meaning; others are known only to Spark.
     at
-        Where it stands.
+        Its position.
     """
 
     column: Column
@@ -349,16 +349,16 @@ class Aggregate(_Node):
     input
         The rows, with keys and arguments as columns. The texts of the aggregates are over its own input.
     keys
-        The columns of the keys, and those of the input that they are.
+        The columns of the keys, and those of the input that they copy.
     calls
         The aggregates.
     label, at
-        What people know it by, and where GROUP BY or the SELECT stands.
+        Its name for users, and the position of GROUP BY or the SELECT.
     around
-        How many of the first keys are not of the query, but join it as a subquery with the one around it.
+        How many of the first keys are not in the query, but join it as a subquery with the outer query.
     until
-        What says that a group changes no more: of each stream that it is made of, any of these keys, by
-        their columns in the input. Empty where nothing does.
+        The conditions that make a group final: for each stream that it is derived from, any of these keys, by
+        their columns in the input. Empty if there are none.
     """
 
     input: Project
@@ -392,7 +392,7 @@ class OneRow(_Node):
     label, at
         How the subquery is written, and where.
     written
-        The same, with the text in which it is written: that of a view may stand in the query.
+        The same, with the text in which it is written, which may be that of a view.
     """
 
     input: Aggregate
@@ -420,26 +420,26 @@ class Pieces(_Node):
     Attributes
     ----------
     input
-        The rows; None where these are the pieces themselves, of the time of all that the text reads.
+        The rows; None if they are the intervals themselves, over the time of all relations in the text.
     beside
         Other relations that the text reads, by their keys in it: their rows have the times of pieces too.
     keys
-        Columns of the input: rows that differ in them the SELECT never reads together.
+        Columns of the input: the SELECT never reads rows together that differ in them.
     halves
-        The SELECT over the rows, of which those of each piece of time, :data:`TIMES`, are retained apart: the
-        text before and after the list that ends with these times.
+        The SELECT over the rows, with those of each interval, :data:`TIMES`, separate: the text before and
+        after the list that ends with these times.
     empty
-        The SELECT over no rows at all, where that returns a row; None where it does not.
+        The SELECT over no rows, if that returns a row; otherwise None.
     columns
         Its output.
     why
-        What of it has no other node.
+        The reason why no other node applies.
     label
         How it is written.
     is_grouped
         Whether it returns a row for a group, by the keys if it has any; else one for each row.
     passes
-        Of its columns those that are columns of the input, or keys, with what they are.
+        Its columns that copy columns of the input, or keys, with their sources.
     """
 
     input: Node | None
@@ -476,11 +476,11 @@ class ClauseRelation(_Node):
     Attributes
     ----------
     input
-        What the clause reads: each row as a struct, and the keys of its partitions and order.
+        The input of the clause: each row as a struct, and the keys of its partitions and order.
     clause
         The clause.
     columns
-        Its output, under the names that the query around knows.
+        Its output, under the names in the outer query.
     label, at
         How it is written, and where.
     """
@@ -505,11 +505,11 @@ class Over(_Node):
     input, scope
         The rows, and the names in `calls`.
     partition, order
-        The columns of the input by which partitions are made and ordered.
+        The columns of the input by which rows are partitioned and ordered.
     calls
-        The functions, all of one partition and order, with their output columns.
+        The functions, all with the same partition and order, with their output columns.
     label, at
-        What people know it by, and where the first of them stands.
+        Its name for users, and the position of the first function.
     halves
         The text of each function up to the expressions of PARTITION BY, and from there on.
     """
@@ -551,13 +551,13 @@ class SessionWindows(_Node):
     keys, time
         Columns of the input: of each combination of the keys there are sessions of their own.
     gap, longest
-        In ticks: how long nothing comes after the last row of a session, and how long one is at most.
+        In ticks: the time without rows that ends a session, and its longest duration.
     text
-        The query of begin and end of all rows, over these with a column ``__at`` that numbers them.
+        The query for begin and end of all rows, over these with a column ``__at`` that numbers them.
     bounds
         The columns that are added.
     label
-        What people know it by.
+        Its name for users.
     """
 
     input: Node
@@ -587,12 +587,12 @@ class TimeWindows(_Node):
     spelled
         The same in other nodes, which compute the windows of the rows.
     rows
-        The rows, of which the columns come first.
+        The rows, whose columns come first.
     kind, lengths
-        The windowing function, and its lengths in ticks, as
-        :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow` has them.
+        The windowing function, and its lengths in ticks, as for
+        :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow`.
     time, keys
-        Columns of the rows: their time, and those by each of which there are sessions of their own.
+        Columns of the rows: their time, and the keys of separate sessions.
     """
 
     spelled: Node
@@ -625,9 +625,9 @@ class Distinct(_Passing):
     input
         The rows.
     label
-        What people know it by.
+        Its name for users.
     around
-        How many of the first columns are not of the query, but join it as a subquery with the one around it.
+        How many of the first columns are not in the query, but join it as a subquery with the outer query.
     """
 
     input: Node

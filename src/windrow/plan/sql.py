@@ -33,7 +33,7 @@ def sql_of_plan(node: plan.Node, windows: Windows | None = None) -> SqlText:
     Parameters
     ----------
     windows
-        What stands for windows of time, of whose rows it is passed the query.
+        Replaces time windows; it receives the query for their rows.
 
     Returns
     -------

@@ -31,7 +31,7 @@ class VisibleColumns:
     Parameters
     ----------
     hidden
-        The columns that inputs have besides those that a query names: by the key of the input, in order.
+        The additional columns of inputs that a query does not name: by the key of the input, in order.
     """
 
     def __init__(self, hidden: Mapping[str, Sequence[Column]]) -> None:

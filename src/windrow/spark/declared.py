@@ -75,7 +75,7 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
     Raises
     ------
     WindrowError
-        ``UNSUPPORTED_STREAM`` for what does not stream, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``.
+        ``UNSUPPORTED_STREAM`` for a source that is not streaming, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``.
     """
     tokens = written.written
     for source in written.sources.values():

@@ -45,7 +45,7 @@ class Operators(Protocol):
     Attributes
     ----------
     tasks
-        How many tasks of Spark's compute what is between them: a micro-batch has few rows.
+        How many Spark tasks run the computations between them: a micro-batch is small.
     """
 
     tasks: int

@@ -74,11 +74,11 @@ class Cut:
     Attributes
     ----------
     text
-        The statement, in which a relation stands for the clause.
+        The statement, in which a relation replaces the clause.
     plan
-        What EXPLAIN says of the clause; empty where the clause is only written in another way.
+        EXPLAIN's lines about the clause; empty if the clause is only rewritten.
     names
-        The hidden names of relations in the statement, with what the plan calls them.
+        The hidden names of relations in the statement, with their names in the plan.
     """
 
     text: str
@@ -109,7 +109,7 @@ def with_clauses_cut(
     Parameters
     ----------
     execution, build
-        Who evaluates clauses, and what runs one over tables.
+        The execution mode, and the function that runs a clause over tables.
 
     Raises
     ------

@@ -46,12 +46,12 @@ def with_emitted(
     query
         The query of INSERT INTO and CREATE TABLE … AS, or the whole statement.
     run_query
-        Runs a query, of which places are those of the statement.
+        Runs a query, whose positions are those of the statement.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` over what goes on, in a query with EMIT itself, and beside live streams.
+        ``UNSUPPORTED_CLAUSE`` over unbounded streams, in a query with EMIT itself, and beside live streams.
     """
     if not places:
         yield None
@@ -82,7 +82,7 @@ def relation_inside(tokens: TokenList, query: Range, run_query: RunQuery) -> Rel
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` over what goes on.
+        ``UNSUPPORTED_CLAUSE`` over unbounded streams.
     """
     with located(tokens, query) as text:
         relation = run_query(text)

@@ -36,8 +36,8 @@ def with_past(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[tuple[s
     Raises
     ------
     NotSupportedError
-        ``MIXED_CLOCKS`` beside what changes over time by rowtime, ``UNSUPPORTED_CLAUSE`` beside AS OF SYSTEM
-        TIME, ``UNSUPPORTED_STREAM`` of a live stream.
+        ``MIXED_CLOCKS`` beside relations that change by rowtime, ``UNSUPPORTED_CLAUSE`` beside AS OF SYSTEM
+        TIME, ``UNSUPPORTED_STREAM`` for a live stream.
     AnalysisError
         ``MISSING_PTIME``, ``INVALID_INSTANT``.
     """

@@ -41,7 +41,8 @@ def with_versions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` where it is no query, ``UNSUPPORTED_CLAUSE``, ``UNSUPPORTED_STREAM``.
+        ``UNSUPPORTED_STATEMENT`` in statements other than queries, ``UNSUPPORTED_CLAUSE``,
+        ``UNSUPPORTED_STREAM``.
     """
     tokens = tokenize(text)
     joins = as_of_joins(tokens, catalog.streams)

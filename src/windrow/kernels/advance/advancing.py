@@ -53,14 +53,14 @@ def advance(
     growing
         The clause.
     retained
-        The rows that the micro-batch before retained, with columns that are passing as they are now; None
-        before the first.
+        The rows that the last micro-batch retained, with current values of the passing columns; None before
+        the first.
     came
-        The rows that came since, in any order; all are behind those before.
+        The new rows, in any order; all follow the earlier ones.
     frontier
-        What is known of the rows to come; None if none will come.
+        The bound of later rows; None if there are no later rows.
     ended
-        The partitions of which none will come. Nothing is retained of them.
+        The partitions that receive no more rows. No rows of them are retained.
 
     Returns
     -------

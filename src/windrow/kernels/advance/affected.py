@@ -41,12 +41,12 @@ def step_of(
     growing, came, frontier, ended
         As of :func:`windrow.kernels.advance.advance`.
     retained
-        What the last micro-batch left, by the columns of the partitions' keys.
+        The rows that the last micro-batch retained, by the columns of the partitions' keys.
     over
-        The hashes of keys of which that was not known: all retained rows of partitions that have ended have
-        one of them. None if these have to be looked for among all.
+        The hashes of keys that are newly closed: the key of every retained row of an ended partition has one
+        of them. None if all retained rows must be searched.
     number
-        Of the micro-batch.
+        The number of the micro-batch.
     moves
         Whether the frontier has moved, and that may change any partition.
     """

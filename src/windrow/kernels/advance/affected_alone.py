@@ -31,7 +31,7 @@ def moves_by_time(plan: WindowPlan | MatchPlan, frontier: Frontier | None) -> bo
     Parameters
     ----------
     frontier
-        To where it moves; None where no rows will come.
+        The new frontier; None if no more rows arrive.
     """
     if frontier is None:
         return True
@@ -55,7 +55,7 @@ class Changed:
     stays
         bool: the rows retained before that are to be retained unchanged.
     rows
-        Those to retain besides, in the same form.
+        Additional rows to retain, in the same form.
     """
 
     emitted: list[pa.RecordBatch]

@@ -20,13 +20,13 @@ class Ended:
     Attributes
     ----------
     names
-        Of the columns of the keys: what `closed` calls them.
+        The names of the key columns in `closed`.
     closed
-        The keys of which no row will come in to where the rows come from.
+        The keys for which the source receives no more rows.
     waiting
-        Those of which rows are there that are not passed to this micro-batch; None if there are none.
+        The keys with buffered rows that are not in this micro-batch; None if there are none.
     others
-        The same of further sources of rows, where these come from several: all have to say so.
+        The same for further sources of rows, if there are several: a partition must have ended in all.
     """
 
     names: Mapping[str, str]

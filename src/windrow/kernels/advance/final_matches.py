@@ -48,12 +48,12 @@ class FinalMatches:
     matches
         The matches.
     free
-        bool: the rows that are in none of them, nor in any other; over frames, the rows whose match, or that
-        they have none, is known.
+        bool: the rows that are in no match, final or later; over frames, the rows whose match, or lack of
+        one, is known.
     needed
         int64, one a partition: the first row to retain.
     state
-        What is decided about the rows, as `Suffix` has it.
+        The decisions about the rows, as in `Suffix`.
     emitted
         int64, one a partition: how many matches there have been.
     """

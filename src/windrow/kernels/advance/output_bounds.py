@@ -20,7 +20,7 @@ def least_open(retained: pa.Table, column: str) -> pa.Scalar | None:
     Parameters
     ----------
     retained
-        What :func:`windrow.kernels.advance.advance` retains.
+        The rows that :func:`windrow.kernels.advance.advance` retains.
     column
         One of its columns that rises along the rows.
     """

@@ -84,9 +84,9 @@ class KeptRows:
     chunks
         The rows, by the numbers of their chunks.
     gone
-        The places of rows that were taken out of these, in chunks too.
+        The places of removed rows, in separate chunks.
     lost
-        The places of those that were taken out in this micro-batch.
+        The places of rows removed in this micro-batch.
     """
 
     key: tuple[str, ...]
@@ -169,14 +169,13 @@ class KeptRows:
         Parameters
         ----------
         came
-            The rows that came.
+            The new rows.
         satisfied
             None for no row.
         number
-            Of the micro-batch.
+            The number of the micro-batch.
         closed
-            Rows that are due in any case: which of those that came, and the places of those that were
-            retained.
+            Rows that are due in any case: which of the new ones, and the places of the retained ones.
         """
         is_due, places = (np.zeros(came.num_rows, bool), {}) if closed is None else closed
         if satisfied is not None:

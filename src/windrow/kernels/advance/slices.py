@@ -41,9 +41,9 @@ class Reached:
     Attributes
     ----------
     is_known
-        Whether it knew what is open where it begins, and could go on from there.
+        Whether it knew the open state at its beginning, and could continue from there.
     is_as_guessed
-        Whether it leaves open what it has reported to the next slice.
+        Whether its open state equals the guess that it sent to the next slice.
     matches
         How many matches it has.
     """

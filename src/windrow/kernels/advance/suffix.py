@@ -54,7 +54,7 @@ class Suffix:
     state
         int8: `DONE`, `TAKEN` and `SEARCHED`.
     emitted
-        int64, one a partition: how many matches it has had.
+        int64, one for each partition: the number of its earlier matches.
     """
 
     table: pa.Table

@@ -47,11 +47,11 @@ class Function:
     evaluate
         Its values over many windows.
     accepts
-        Which types of arguments it takes.
+        The types of arguments that it supports.
     partial
-        How it is evaluated in parts; None where all rows of a window are needed.
+        Its evaluation in parts; None if it needs all rows of a window.
     names
-        Spark's names of it. `COUNT(*)` and `COUNT(DISTINCT …)` are written in another way.
+        Spark's names for it. `COUNT(*)` and `COUNT(DISTINCT …)` are written in another way.
     empty
         Its value over no rows.
     skips_nulls

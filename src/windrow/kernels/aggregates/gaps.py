@@ -25,10 +25,10 @@ class Gaps:
     Attributes
     ----------
     low, stop
-        int64: rows ``low[g] <= i < stop[g]`` of the table, at least one, stand for stretch g. Aggregates do
-        not read them.
+        int64: rows ``low[g] <= i < stop[g]`` of the table, at least one, stand for range g. Aggregates do not
+        read them.
     states
-        One row for each stretch.
+        One row for each range.
     """
 
     low: Ints

@@ -38,7 +38,7 @@ class AggregateSpec:
         Whether an overflow raises. Else a bigint wraps round and a decimal becomes NULL.
     any_order
         Whether sums of floats are carried in two doubles, so that they hardly ever depend on the order of the
-        rows: for groups that are added up anew as rows come and go.
+        rows: for groups that are recomputed as rows enter and leave.
     """
 
     function: str
@@ -59,8 +59,8 @@ class Partial:
     state
         From (aggregate, column, lo, hi), a table with one row per window; a window may be empty here.
     merge
-        From (aggregate, left, right), the states of windows that are those of `left` and, right after each,
-        those of `right`, row by row.
+        A function of (aggregate, left, right): row by row, the states of windows that consist of those of
+        `left` followed by those of `right`.
     final
         From (aggregate, type of the column, states), the results.
     """

@@ -66,9 +66,9 @@ def search(
     Parameters
     ----------
     predicate
-        What is tried, row by row.
+        The predicate, tried row by row.
     rows, sides, target, low, stop
-        As :func:`windrow.kernels.strategies.find` has them.
+        As for :func:`windrow.kernels.strategies.find`.
     rising
         Whether no window's first row is before that of a window before it: then both are gone through once.
 

@@ -59,11 +59,11 @@ class Computed:
     Attributes
     ----------
     columns
-        The numbers of those that are read, and their names.
+        The numbers of the columns that are read, and their names.
     operations
-        What is done, one after the other.
+        The operations, in order.
     result
-        The numbers of what is passed, in order.
+        The numbers of the output columns, in order.
     schema
         Names and types of that.
     """

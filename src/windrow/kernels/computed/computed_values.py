@@ -36,9 +36,9 @@ class ComputedRows:
     columns
         By their numbers in plans. Strings may be dictionary-coded.
     count
-        Of rows.
+        The number of rows.
     known
-        What has been computed of them and is requested again, by the keys of :class:`Once`.
+        Values that are computed once, by the keys of :class:`Once`.
     """
 
     columns: Mapping[int, pa.Array]

@@ -59,7 +59,7 @@ class LookUp:
     Attributes
     ----------
     equal
-        The value of a row, and of a row of the table; None where each row goes with all of the table.
+        The value of a row, and of a row of the table; None if each row is joined with the whole table.
     table
         The table.
     retains_all

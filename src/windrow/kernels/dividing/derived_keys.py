@@ -33,7 +33,7 @@ class DerivedKey:
     name
         The column, at the end of the way.
     type
-        Of its values.
+        The type of its values.
     """
 
     way: Way
@@ -59,11 +59,11 @@ class Way:
     leaf
         The number of the leaf.
     columns
-        Of the rows that are divided.
+        The columns of the rows that are divided.
     missing
         The columns that these do not have, and which are NULL: they leave out rows that do not count.
     operations
-        What is done.
+        The operations.
     """
 
     leaf: int

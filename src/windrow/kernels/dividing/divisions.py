@@ -33,9 +33,9 @@ class _Origins:
     Attributes
     ----------
     columns
-        Of their columns: which columns of the leaves at which rows come they are, or are computed of.
+        For each column of a leaf, the columns of the input leaves that it copies or is computed from.
     ways
-        How their rows are made, where that is of each row of a leaf at which rows come alone.
+        The operations that compute their rows, if each comes from one row of an input leaf.
     """
 
     columns: dict[int, dict[str, _Columns]]
@@ -53,13 +53,13 @@ def divisions(
     Parameters
     ----------
     leaves
-        The leaves at which rows come, and their columns.
+        The input leaves, and their columns.
     visible
-        The columns of the output of which one has to be the division's: then equal rows of the output come
-        from one part. None where that does not matter.
+        The output columns of which the division must include one, so that equal output rows come from one
+        part. None if that does not matter.
     missing
-        The leaves of which rows may also be divided by what is computed of each, and the columns that they
-        do not have then: by these the program leaves out rows that do not count.
+        The leaves whose rows may also be divided by columns computed from each, and the columns that are then
+        missing, by which the program leaves out rows that do not count.
     """
     origins = _Origins(
         {leaf: {name: frozenset([(leaf, name)]) for name in leaves[leaf].names} for leaf in leaves},

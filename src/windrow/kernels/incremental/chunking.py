@@ -30,11 +30,11 @@ def merging(
     Parameters
     ----------
     chunks
-        Those before, and how many rows are in each.
+        The earlier chunks, and how many rows are in each.
     alive
         How many of these are retained still.
     number
-        Of the micro-batch.
+        The number of the micro-batch.
     """
     remaining, merges, made = list(chunks), dict[int, int](), number * PER_MICRO_BATCH
     while len(tail := _tail(remaining)) >= _FAN:

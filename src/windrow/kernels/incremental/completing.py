@@ -29,7 +29,7 @@ class Completing:
     schema
         The columns, without `ENTER` and `LEAVE`.
     lines
-        Of the columns that decide when rows are complete.
+        The lines of the columns that decide when rows are complete.
     """
 
     schema: pa.Schema
@@ -58,10 +58,9 @@ class Completing:
         changes
             The rows that enter or leave.
         since_when
-            From when on rows are complete, as is known by the end of the micro-batch; else `NEVER`.
+            The times since when rows are complete, as known by the end of the micro-batch; otherwise `NEVER`.
         near
-            Regions in which all rows are that may be complete by then and were not before; all, if that is
-            not known.
+            Regions that contain all rows that may have become complete; all, if that is unknown.
         """
         schema = pa.schema([*self.schema, pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())])
         rows = schema.empty_table() if changes is None else changes.select(schema.names).cast(schema)

@@ -40,11 +40,11 @@ class Delaying:
     schema
         The columns of the rows.
     keys
-        Those of the groups.
+        The keys of the groups.
     delay
         For how long changes wait, in ticks of processing time.
     lines
-        Of the keys that decide when groups are complete.
+        The lines of the keys that decide when groups are complete.
     """
 
     schema: pa.Schema
@@ -85,13 +85,12 @@ class Delaying:
         Parameters
         ----------
         changes
-            Those of the micro-batch, with `AT` and `DIFF`.
+            The changes of the micro-batch, with `AT` and `DIFF`.
         since_when
-            From when on groups are complete, as is known by the end of the micro-batch; else `NEVER`. None if
-            they never are.
+            The times since when groups are complete, as known by the end of the micro-batch; otherwise
+            `NEVER`. None if they never are.
         near
-            Regions in which all groups are that may be complete by then and were not before; all, if that is
-            not known.
+            Regions that contain all groups that may have become complete; all, if that is unknown.
         """
         new = netted(changes.select([*self.schema.names, AT, DIFF]))
         places = self._timers_near(new, times, near)
@@ -158,20 +157,20 @@ def _emissions(
     Parameters
     ----------
     group, at
-        Of each change.
+        The group and time of each change.
     first
-        Of each group the first change that waits from before, or `NEVER`.
+        For each group, the first earlier change that is buffered, or `NEVER`.
     complete
         When it is complete, or `NEVER`.
 
     Returns
     -------
     emitted
-        Of each change when it is emitted: before `until`, or `NEVER`.
+        When each change is emitted: before `until`, or `NEVER`.
     when
-        Of each group when what waited from before is emitted, or `NEVER`.
+        For each group, when its earlier buffered changes are emitted, or `NEVER`.
     first
-        Of each group the first change that waits then, or `NEVER`.
+        For each group, the first change that is then buffered, or `NEVER`.
     """
     emitted, when, first = np.full(len(at), NEVER), np.full(len(first), NEVER), first.copy()
     numbers = np.arange(len(first))

@@ -62,7 +62,7 @@ class Moves:
     come
         The rows that enter, with `ENTER` and `LEAVE`; they may leave in the micro-batch too.
     unknown
-        Those that leave and were not there.
+        Rows that leave and were not present.
     """
 
     places: Ints
@@ -120,7 +120,7 @@ class Operated:
     schemas
         The columns of each of its sides, without `ENTER` and `LEAVE`.
     result
-        Those of its output, with them.
+        The columns of its output, including the times.
     appends
         Whether no row of its sides ever leaves.
     """
@@ -181,7 +181,7 @@ class Operated:
         Raises
         ------
         UnmatchedError
-            With rows that leave and were not there; the state is then no longer right.
+            For rows that leave and were not present; the state is then no longer valid.
         """
         moves = []
         for trace, change in zip(self.sides, changes, strict=True):

@@ -37,9 +37,9 @@ class Ending:
     column
         The column.
     origin
-        Where the stream stands in the query, for errors.
+        The place of the stream in the query, for errors.
     mapped, kind
-        How a watermark is mapped, and the type of the column, as texts by which both are known.
+        The mapping of a watermark, and the type of the column, as texts that identify both.
     """
 
     column: str
@@ -55,19 +55,19 @@ class ProgramFragment:
     Attributes
     ----------
     number
-        By which it is known to whoever computes what is not computed here.
+        The number by which a fragment is identified when it is not computed here.
     leaves
-        The numbers of those that it reads.
+        The numbers of the leaves that it reads.
     schema
         Its columns.
     reads
-        Of each leaf, the columns that it needs.
+        The columns that it needs of each leaf.
     chosen
         Where it does no more than that: the columns of its one leaf that it passes on.
     computed
-        Where it does no more than what can be done in memory: that.
+        The computation in memory, if that is all that it does.
     parts
-        Where it has the rows of several one after the other, each of them in memory: these.
+        The parts in memory whose rows it concatenates, if that is what it does.
     """
 
     number: int
@@ -151,7 +151,7 @@ class Program:
     outputs
         The output of the program.
     beginning
-        A leaf of one row, which comes in the first micro-batch; None where nothing reads it.
+        A leaf of one row, which arrives in the first micro-batch; None if nothing reads it.
     """
 
     nodes: tuple[ProgramNode, ...]

@@ -38,13 +38,13 @@ class Events:
     Attributes
     ----------
     rows
-        What comes or goes.
+        The rows that enter or leave.
     piece, sign
-        Of each row: the piece of time that it begins, and 1 or -1.
+        For each row: the interval that it begins, and 1 or -1.
     group
-        Of each piece, in order, the group: numbers from 0 on.
+        The group of each interval, in order: numbers from 0 on.
     places
-        Of each group, the place of its numbers.
+        The place of each group's numbers.
     """
 
     rows: pa.Table
@@ -166,7 +166,7 @@ class _Values:
         Returns
         -------
         place, piece, change
-            Of each change: the value's place, in order of these and of the pieces; and 1 or -1.
+            For each change: the value's place, in order of these and of the intervals; and 1 or -1.
         """
         place, of = self.places(events.places[events.group[piece]], column)
         values = self.tally.values[:, 0]

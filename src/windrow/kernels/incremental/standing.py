@@ -29,7 +29,7 @@ class Standing:
         Parameters
         ----------
         changes
-            What enters and leaves in a micro-batch: columns, `AT` and `DIFF`.
+            The rows that enter and leave in a micro-batch: columns, `AT` and `DIFF`.
         instants
             Instants of the micro-batch, in order.
 

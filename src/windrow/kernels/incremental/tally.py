@@ -68,9 +68,9 @@ class Counted:
     places
         Where the numbers of each are.
     keys
-        They, as they were first added: equal keys may differ to the eye, as zeros of either sign do.
+        The keys, as they were first added: equal keys may be written differently, like zeros of either sign.
     is_new
-        Which of them were added now.
+        Which of them are new.
     """
 
     places: Ints

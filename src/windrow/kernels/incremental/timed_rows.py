@@ -59,9 +59,9 @@ class TimedRows:
     Attributes
     ----------
     rows
-        Their columns, among them the rowtime.
+        Their columns, including the rowtime.
     enter, leave
-        int64; `leave` is `NEVER` for those that nothing has pushed out so far.
+        int64; `leave` is `NEVER` for rows that nothing has pushed out so far.
     chunk
         int64, the number of the file that contains each row.
     marks
@@ -69,7 +69,7 @@ class TimedRows:
     reached
         The frontier: rows that left before it are no longer retained, though some may still be in the table.
     needed
-        Until when rows are retained, where that is longer than they stay.
+        Until when rows are retained, if that is longer than they stay.
     """
 
     rows: pa.Table

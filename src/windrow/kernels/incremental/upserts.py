@@ -25,15 +25,15 @@ class Became:
     Attributes
     ----------
     rows
-        Of each key that has changed the row that it has now, or the last one if it has none.
+        For each changed key, its row, or its last row if it has none any more.
     at
         When the key changed last.
     is_there
         Whether it has a row now.
     was_there
-        Whether it had another before.
+        Whether it had a row before.
     twice
-        The place of a row whose key has two rows at once; None if there is none.
+        The place of a row whose key has two rows at the same time; None if there is none.
     """
 
     rows: pa.Table

@@ -24,7 +24,7 @@ class Versions:
     Parameters
     ----------
     schema
-        The columns by which rows are grouped; without, all are of one group.
+        The columns by which rows are grouped; without columns, there is one group.
     """
 
     schema: pa.Schema

@@ -137,9 +137,10 @@ def matches_at_once(
     skip
         ``past last`` or ``next``.
     begin, limit
-        int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; those beside them are seen.
+        int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; conditions may read rows
+        beside them.
     complete
-        bool, (partitions,): whether no more rows of a partition will come.
+        bool, (partitions,): whether a partition receives no more rows.
     """
     part = _part(tree)
     assert part is not None

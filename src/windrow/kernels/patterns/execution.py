@@ -67,14 +67,14 @@ class Matches:
     labels
         int32: the labels of the rows of all matches, one after the other.
     excluded
-        bool: which of these rows are not put out.
+        bool: which of these rows are not output.
     low, high
-        int64, one a match: the rows ``low : high`` are those that it may read.
+        int64, one for each match: it may read the rows ``low : high``.
     undecided_from
-        int64, one a partition: the first row that is still needed where more rows may come; the matches
-        before are final.
+        int64, one for each partition: the first row that is still needed if more rows may arrive; the matches
+        before it are final.
     before
-        int64, one a partition: how many matches it has had before these.
+        int64, one for each partition: the number of its earlier matches.
     """
 
     partition: Array
@@ -99,19 +99,19 @@ class SoFar:
     begin
         int64: the first row at which a match may begin. Those before it are seen by PREV.
     limit
-        int64: the row before which conditions know all that they read; it and those after are seen by NEXT.
+        int64: the row before which everything that conditions read is known; NEXT can read it and later rows.
     alive
-        bool, for each row: whether a match that begins there may take rows to come.
+        bool, for each row: whether a match that begins there may include later rows.
     emitted
         int64: how many matches there were before.
     complete
-        bool: whether no more rows will come.
+        bool: whether no more rows arrive.
     since
-        int64: of all matches (``plan.every`` without DURATION), those are wanted that the rows from this one
-        on complete; None for `begin`.
+        int64: for all matches (``plan.every`` without DURATION), only those completed by rows from this one
+        on are wanted; None for `begin`.
     bound
-        Under DURATION, in the numbers of the key's column: no row with a smaller first key will come; None
-        where nothing is known.
+        With DURATION, in the numbers of the key's column: no later row has a smaller first key; None if
+        unknown.
     """
 
     begin: Array
@@ -170,7 +170,7 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar 
     bounds
         int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
     so_far
-        What is known where more rows may come after those that there are; None for whole partitions.
+        The known facts if more rows may arrive; None for whole partitions.
 
     Raises
     ------

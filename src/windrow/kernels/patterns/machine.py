@@ -91,13 +91,14 @@ def run(
     bounds
         int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
     begin, limit
-        int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; those beside them are seen.
+        int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; conditions may read rows
+        beside them.
     alive
-        bool, (rows,): whether a match that begins at the row may take rows to come.
+        bool, (rows,): whether a match that begins at the row may include later rows.
     emitted
-        int64, (partitions,): how many matches a partition has had before.
+        int64, (partitions,): the number of a partition's earlier matches.
     complete
-        bool, (partitions,): whether no more rows of a partition will come.
+        bool, (partitions,): whether a partition receives no more rows.
     satisfied
         bool, (variants, labels, rows): where conditions of a label that read no register are true. There is
         one variant unless rows are `FRAMED`, see `edge`.
@@ -108,31 +109,31 @@ def run(
     update
         int64, (labels, registers): how a row of the label changes each register, see `CODES`.
     skip
-        How the search goes on after a match, a number of `SKIPS`.
+        Where the search resumes after a match, a number of `SKIPS`.
     targets
         bool, (labels,): the variables to skip to.
     mode
         Which of `EVERY`, `FULL`, `ANCHORED`, `FRAMED` and `SHARED` are set.
     limits
-        int64, (rows,): where the search from each row ends; beyond the partition's end where that is not
-        known yet. Empty: at the partition's end. Where rows are `FRAMED`, a search whose limit is known goes
-        beyond `limit`, as its conditions read nothing outside of the frame.
+        int64, (rows,): where the search from each row ends; beyond the partition's end if that is unknown.
+        Empty: at the partition's end. If rows are `FRAMED`, a search whose limit is known goes beyond
+        `limit`, because its conditions read nothing outside of the frame.
     since
-        int64, (partitions,): of all matches those are passed that end after this row; without limits.
+        int64, (partitions,): of all matches, only those that end after this row are returned; without limits.
     edge
-        How many rows before and after a row its conditions read: rows at which fewer of them are in the frame
-        have variants of their own, ``min(rows before, edge[0]) * (edge[1] + 1) + min(rows after, edge[1])``.
+        How many rows before and after a row its conditions read: rows with fewer of them in the frame have
+        separate variants, ``min(rows before, edge[0]) * (edge[1] + 1) + min(rows after, edge[1])``.
     data
-        What `condition` reads.
+        The data that `condition` reads.
 
     Returns
     -------
     found, labels, undecided_from, status, place, registers
-        Of each match its partition, its first row, how many rows it has, and the row from which it was
-        searched for: int64, (matches, 4); the rows' labels one match after the other, int32, negative and
-        one less where the row is excluded. Of each partition the first row that is still needed if it is
-        not complete. Status 0, or what went wrong at row `place`: 1 the target of the skip is absent, 2 it
-        is the first row, from 3 on the condition of label (status − 3) failed over `registers`.
+        For each match its partition, its first row, its number of rows, and the row from which it was
+        searched for: int64, (matches, 4); the concatenated labels of the rows, int32, negative and one less
+        for an excluded row. For each partition, the first row that is still needed if it is not complete.
+        Status 0, or the error at row `place`: 1 the target of the skip is absent, 2 it is the first row, from
+        3 on the condition of label (status − 3) failed over `registers`.
     """
     registers = update.shape[1]
     every, full, anchored, framed = mode & 1 != 0, mode & 2 != 0, mode & 4 != 0, mode & 8 != 0

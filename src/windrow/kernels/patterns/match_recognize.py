@@ -32,8 +32,8 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
     Yields
     ------
     pyarrow.RecordBatch
-        With ``plan.result`` as schema, in the order of partitions and, within them, of rows and matches.
-        Where the plan asks for it, what is not known of conditions that Spark evaluates.
+        With ``plan.result`` as schema, in the order of partitions and, within them, of rows and matches. If
+        the plan requests it, the values for which Spark must evaluate conditions.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class State:
     at
         The processing time.
     rows
-        How often each row is there.
+        The count of each row.
     complete
         The groups that are complete.
     """
@@ -57,11 +57,11 @@ def emitted(states: Sequence[State], *, delay: int | None = None, watermark: boo
     states
         At every instant at which anything changes, in order.
     delay
-        AFTER DELAY: the changes of a group are emitted together, so long after the first that was not
-        emitted; those of the very instant at which that is are among them.
+        AFTER DELAY: the changes of a group are emitted together, so long after the first unemitted one;
+        changes at the very instant of emission are included.
     watermark
-        AFTER WATERMARK: only complete rows are emitted; with a delay, also what is of a group when it becomes
-        complete, and then nothing of it is waiting.
+        AFTER WATERMARK: only complete rows are emitted; with a delay, also the buffered changes of a group
+        when it becomes complete, after which it has none.
     """
     if delay is None:
         states_out = [(state.at, _complete(state) if watermark else state.rows) for state in states]
@@ -131,10 +131,10 @@ def late_for(
     Parameters
     ----------
     groups
-        The windows of time that the row is in, whatever becomes of it in the query; of sessions the one that
-        it would make alone, of which the last instant counts: (its time, its time and the gap and one tick).
+        The time windows that the row is in, whatever the query does with it; for sessions, the one that it
+        would form alone, whose last instant counts: (its time, its time and the gap and one tick).
     watermark
-        That of the entries before the row in the order of the log; None if there is none.
+        The watermark by the entries before the row in the order of the log; None if there is none.
     lateness
         For how much longer rows count.
     """
@@ -149,8 +149,7 @@ def none_follows(known: Mapping[str, Place | None], patterns: Sequence[Pattern])
     known
         The places of values in some columns, None for NULL.
     patterns
-        The punctuations so far. Of other columns it distinguishes no values but those at the ends of its
-        ranges.
+        The punctuations so far. In other columns, it only distinguishes values at the ends of its ranges.
     """
     closing = [pattern for pattern in patterns if _holds(pattern, known, known)]
     values: dict[str, set[Place | None]] = {}

@@ -74,7 +74,7 @@ class Meaning:
     retained
         How many rows each of its inputs has in its state.
     is_excluded
-        Whether a row of the output will not come (again).
+        Whether a row of the output never follows (again).
     """
 
     passed: list[Tuple]

@@ -24,7 +24,7 @@ class WindowOfStream:
     granularity
         For ``[NOW]``: the stream's tick. Else None.
     range_, slide
-        How long rows stay; at which multiples they enter. None where time does not make them leave or wait.
+        How long rows stay; at which multiples they enter. None if rows do not leave or wait by time.
     rows, row_slide
         How many rows stay; how many enter at once.
     by_value
@@ -53,9 +53,9 @@ def validity(
     window
         The window.
     rowtimes
-        Of the rows in order, never falling.
+        The rowtimes of the rows in order, never decreasing.
     keys
-        The partition of each row; without, there is one.
+        The partition of each row; without keys, there is one.
     values, limits
         For windows by value: the row's value, and the value from which on a later row makes it leave.
     """

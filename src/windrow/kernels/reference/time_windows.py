@@ -27,9 +27,9 @@ def windows_of(
     times
         When each row is; a row at None is in no window.
     keys
-        Of each row; rows of other keys have other sessions.
+        The key of each row; rows with different keys are in different sessions.
     lengths
-        As :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow` has them.
+        As for :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow`.
     """
     if kind == "SESSION":
         return _sessions(times, keys, lengths["gap"], lengths.get("maxdur"))

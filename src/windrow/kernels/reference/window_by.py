@@ -79,8 +79,8 @@ def window_by(rows: Sequence[Row], clause: WindowBy) -> list[dict[str, Any]]:
     Parameters
     ----------
     rows
-        What FROM, WHERE and GROUP BY leave, in any order. Rows that tie in ORDER BY stay in their order; a
-        query may rely on none.
+        The output of FROM, WHERE and GROUP BY, in any order. Rows that tie in ORDER BY stay in their order; a
+        query must not rely on it.
     clause
         The clause.
 

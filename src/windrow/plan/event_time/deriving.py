@@ -67,9 +67,9 @@ class Deriving:
     occurrences
         The streams, by their places in the query.
     hidden, visible
-        The additional columns of inputs, by key; and what adds columns to nodes.
+        The additional columns of inputs, by key; and the object that adds columns to nodes.
     notes
-        What EXPLAIN says of nodes, by their `id`.
+        EXPLAIN's notes about nodes, by their `id`.
     until
         The columns with the ends of the validity of versions.
     judgings

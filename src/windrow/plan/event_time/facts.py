@@ -62,8 +62,8 @@ class EventColumn:
     decides_late
         Whether a row below it is late. Not of sessions, which may still grow.
     greatest
-        SQL for the greatest value of it in a row, in which ``{t}`` is the row's rowtime, or for `sessions`
-        the end of the row's session; None if that depends on other rows.
+        SQL for its greatest value in a row, in which ``{t}`` is the row's rowtime, or for `sessions` the end
+        of the row's session; None if that depends on other rows.
     sessions
         The number of the SESSION whose end it is.
     least_open
@@ -110,7 +110,7 @@ class Finality:
     final
         Once these have passed, the row is not retracted.
     why
-        What may retract a row.
+        The part of the query that may retract a row.
     """
 
     complete: frozenset[int] = frozenset()
@@ -246,11 +246,11 @@ class Timed:
     closes
         For each grouping in the query the conditions that close all groups of a row; any of them is enough.
     unbounded
-        Why rows may be needed for ever; None if their state is bounded.
+        Why rows may be needed forever; None if their state is bounded.
     sessions
         The sessions that `closes` refers to.
     lines
-        What EXPLAIN prints: the plan as it was read, with the output and the state of each node.
+        The lines of EXPLAIN: the plan as it was read, with the output and the state of each node.
     has_ttl
         Whether keys have a state TTL, so that a key may have several rows.
     calls_own
@@ -302,7 +302,7 @@ class Facts:
     events
         The columns of event time.
     finalizing
-        Those of them that decide when rows without groups are final.
+        Those among the columns of event time that decide when rows without groups are final.
     keys
         The keys of the nearest groups.
     grouped, whole, counted
@@ -314,7 +314,7 @@ class Facts:
     streams, places
         Its watermark is the least one of `streams`; `places` are those of all its streams.
     watermarks
-        The places of the streams of which it can show the watermark before each row.
+        The places of the streams whose watermark before each row it can show.
     closes, unbounded
         As in :class:`Timed`.
     lineage

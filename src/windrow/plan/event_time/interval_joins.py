@@ -66,11 +66,11 @@ class JoinReach:
         The columns of event time that are compared: of the side whose rows may have no partner, and of the
         partners.
     events
-        What they are.
+        The event times of both sides.
     last
         SQL for the last value in a partner, in which ``{t}`` is a row's own.
     first
-        SQL for the last value in a row of which another one is a partner, in which ``{t}`` is that of the
+        SQL for the last value of a row that has another one as a partner, in which ``{t}`` is that of the
         other one.
     """
 

@@ -48,9 +48,9 @@ class Dependent:
     Attributes
     ----------
     node
-        The rows, those columns first.
+        The rows; their first columns are those of the outer query.
     keys
-        Columns of the rows around, and those of `node` that have the same.
+        Columns of the outer rows, and the equal ones of `node`.
     columns
         The columns of `node` that the subquery returns.
     """
@@ -66,7 +66,7 @@ def dependent(reading: ReaderState, rows: BlockRows, bracket: Range) -> Dependen
     Raises
     ------
     UnreadError
-        Where it reads them in a way that has no nodes.
+        If it reads them in a way that has no nodes.
     """
     statement = reading.statement
     shape = reading.shape(bracket)

@@ -29,7 +29,7 @@ def generated(statement: StatementText, rows: BlockRows, item: FromItem) -> Bloc
     Raises
     ------
     UnreadError
-        For functions of which it is not known that they look at each row by itself.
+        For functions that are not known to process each row alone.
     """
     tokens, (start, stop) = statement.tokens, item.source
     name = tokens[start].name.lower()

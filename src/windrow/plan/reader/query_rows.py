@@ -42,14 +42,14 @@ class BlockRows:
     Attributes
     ----------
     node, parts
-        The rows, and what their columns are called.
+        The rows, and the names of their columns.
     own
-        After USING, where columns of two relations have become one: the relations with all their columns.
+        After USING, which merges columns of two relations: the relations with all their columns.
     around
-        In a subquery that reads the query around it: that one's relations, of which columns are in the rows.
-        In texts these stand by their ids.
+        In a correlated subquery: the relations of the outer query whose columns are in the rows. Texts refer
+        to these by id.
     fields
-        Columns of structs, each with those of its fields that subqueries read, as columns.
+        Struct columns, each with the fields that subqueries read, as columns.
     """
 
     node: Node

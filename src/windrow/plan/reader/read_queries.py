@@ -52,9 +52,9 @@ class QueryReader:
     reader
         The statement.
     analyser, known
-        What Spark says of texts, and what names stand for.
+        Spark's analysis of texts, and the meaning of names.
     numbers
-        As :class:`StatementText` has them: the plan of a view goes on with those of the query that reads it.
+        As for :class:`StatementText`: the plan of a view continues the numbers of the query that reads it.
     path
         The views through which the statement is read.
     of_windows

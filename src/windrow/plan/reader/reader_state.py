@@ -46,7 +46,7 @@ class PlannedClause:
     Attributes
     ----------
     reader, query
-        The statement in which it stands, and what the clause reads.
+        The statement that contains it, and the input of the clause.
     clause
         The clause.
     returned
@@ -92,22 +92,22 @@ class ReaderState:
     Attributes
     ----------
     statement, known
-        Its statement, and what names stand for.
+        Its statement, and the meaning of names.
     query
-        Reads a query inside of it.
+        Reads a query inside it.
     shape
         The shape of a query in brackets, which may have a WITH list.
     bracket
-        Reads one that stands alone, in brackets or under a name.
+        Reads a query in brackets, or a named one.
     united
-        A set operator over two plans, of which the columns come in order.
+        A set operator over two plans, whose columns correspond by position.
     bounds
-        How many rows of an order are left out, and how many come then.
+        The values of OFFSET and LIMIT.
     from_where
         Reads FROM and WHERE of a SELECT: the rows, and the conditions that are still to be checked against
         each.
     unnested
-        The rows with columns for the subqueries in stretches of a SELECT.
+        The rows with columns for the subqueries in parts of a SELECT.
     inside
         Reads the text of a view that is read through these views.
     relation
@@ -115,7 +115,7 @@ class ReaderState:
     named
         The nodes of named queries.
     outside
-        The brackets directly around what the query returns.
+        The brackets directly around the query.
     path
         The views through which the statement is read.
     of_windows

@@ -278,7 +278,7 @@ def _name_own(statement: StatementText, select: Select, rows: BlockRows) -> None
     Raises
     ------
     UnreadError
-        For all columns of one of the relations.
+        For a star of one of the relations.
     """
     tokens = statement.tokens
     aliases = {part.alias.lower() for part in rows.own}

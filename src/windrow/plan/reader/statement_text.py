@@ -107,7 +107,7 @@ class Texts:
         Raises
         ------
         UnreadError
-            Where something changes over time in it for which nothing stands.
+            If it contains a time-varying relation that has no substitute.
         """
         start, stop = tokens
         parts: list[SqlText | str] = []
@@ -193,14 +193,14 @@ class StatementText(Texts):
     Parameters
     ----------
     reader, analyser
-        The statement, and what Spark says of texts.
+        The statement, and Spark's analysis of texts.
     numbers
-        Counts the SELECTs of the plan, for the ids of its columns; the plan of a view goes on with it.
+        Counts the SELECTs of the plan, for the ids of its columns; the plan of a view continues it.
 
     Attributes
     ----------
     columns_at
-        The columns that stand in place of stretches of the text, where these are columns alone.
+        The columns that replace parts of the text, for parts that are a single column.
     around_read
         The columns of queries around subqueries that these have read.
     """

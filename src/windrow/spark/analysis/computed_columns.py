@@ -69,7 +69,7 @@ class Tables:
     Attributes
     ----------
     sides
-        Of each operator from the top on, which of its inputs leads to the leaf.
+        For each operator from the top, the number of the input that leads to the leaf.
     found
         A part of the plan as a table; None if it is none.
     """
@@ -94,7 +94,7 @@ class ComputedReading:
     certain
         Whether to read only expressions that certainly do not need Spark.
     tables
-        What the rows are joined with; None where joins are not read.
+        The tables that rows are joined with; None if joins are not read.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class _Fields:
     node, scope
         The struct, and the scope in which it is made.
     values
-        Of that operation, which gets the fields.
+        The values of that operation, which receives the fields.
     """
 
     def __init__(self, node: SparkNode, scope: ColumnScope, values: dict[int, Value]) -> None:

@@ -32,7 +32,7 @@ class SmallTable:
     schema
         Their names and types.
     sources
-        The classes of the operators that its rows come from, or of what lists their files.
+        The classes of the operators that its rows come from, or of the lists of their files.
     is_deterministic
         Whether it gives the same rows each time.
     """
@@ -74,7 +74,7 @@ def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> Smal
     Parameters
     ----------
     path
-        Of each operator from the top on, which of its inputs.
+        For each operator from the top, the number of the input.
     """
     part = small_part(frame, path)
     if part is None or not part.numbers:

@@ -56,7 +56,7 @@ def native_frame(
     types
         The types of the hoisted columns.
     rows
-        About how many rows Spark hands over; None if nobody knows, or tasks read files.
+        The approximate number of rows that Spark sends to Python; None if unknown, or if tasks read files.
 
     Raises
     ------

@@ -24,10 +24,11 @@ class ParquetFiles:
     Attributes
     ----------
     above
-        The operator over them that does more than to choose rows, compute of each and join them with what
-        Spark would send to every task, if there is one.
+        The operator over them that does more than filter rows, compute columns and join them with small
+        tables, if there is one.
     path
-        Of each operator from the top down to the one that reads them, which of its inputs leads there.
+        For each operator from the top down to the one that reads them, the number of the input that leads
+        there.
     """
 
     above: str | None

@@ -150,7 +150,7 @@ class PlanPart:
     numbers
         By which the plan identifies its columns.
     sources
-        The classes of the operators that its rows come from, or of what lists their files.
+        The classes of the operators that its rows come from, or of the lists of their files.
     is_deterministic
         Whether it gives the same rows each time.
     """
@@ -167,7 +167,7 @@ def small_part(frame: DataFrame, path: Sequence[int]) -> PlanPart | None:
     Parameters
     ----------
     path
-        Of each operator from the top on, which of its inputs.
+        For each operator from the top, the number of the input.
     """
     if of_connect(frame):
         return None

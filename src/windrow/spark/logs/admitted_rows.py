@@ -39,7 +39,7 @@ def admitted(
     Parameters
     ----------
     log
-        The entries; those without a `rowtime` are no rows.
+        The entries; entries without a `rowtime` are not rows.
     rowtime, bound
         Columns of ticks; a bound is NULL in entries without one. A row's own bound concerns later rows.
     ptime

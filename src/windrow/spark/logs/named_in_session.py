@@ -65,7 +65,7 @@ class NamedStreamEntry:
     spark
         The session's.
     name
-        That it has in the session.
+        Its name in the session.
     stream
         The stream.
     """

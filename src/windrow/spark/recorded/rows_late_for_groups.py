@@ -32,11 +32,11 @@ class LateForGroups:
     Attributes
     ----------
     streams, arrivals, timed
-        Those of the query.
+        The streams, arrivals and facts of the query.
     until
         The last processing time that counts; None for all.
     mark
-        The watermark before each row of a stream where it stands in the query; NULL in rows not below it.
+        The watermark before each row of a stream at one place of the query; NULL in rows not below it.
     log
         The admitted rows of a stream, with `ROWTIME` and `ENTER`.
     """

@@ -58,9 +58,9 @@ def clause_over_time(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tup
     Parameters
     ----------
     clause
-        The clause, in which values of the rows stand for subqueries that change over time.
+        The clause, in which values of the rows replace subqueries that change over time.
     rows
-        What `clause.rows` returns: a struct with the row, and the keys.
+        The result of `clause.rows`: a struct with the row, and the keys.
     """
     made, bound = clause_in_pieces(gateway, clause, rows.visible(ENTER, LEAVE))
     return TimeVarying.of(made, rows.scale, rows.streams, rows.instants), bound

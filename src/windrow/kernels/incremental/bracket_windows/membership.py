@@ -35,17 +35,17 @@ class BracketWindow:
     rowtime
         The column of the rowtimes, int64.
     length, slide
-        In ticks: how long rows stay, None for ever; and at which multiples they enter, None for at once.
+        In ticks: how long rows stay, None for ever; and the multiples at which they enter, None for at once.
     rows, row_slide
         How many rows of a partition stay, None without such a limit; and how many enter together, with the
         last of them.
     partition
         The columns of its keys.
     ties
-        The columns that order rows of one rowtime, if they are not in order already.
+        The columns that order rows with equal rowtimes, if they are not in order already.
     by_value
-        Of windows by value the columns with the value of a row, and with that from which on a later row
-        pushes it out.
+        For windows by value, the columns with the value of a row, and with the limit from which on a later
+        row pushes it out.
     """
 
     rowtime: str
@@ -65,9 +65,9 @@ class BracketWindow:
         Parameters
         ----------
         rows
-            Those that come: the columns of retained ones.
+            The new rows, with the columns of retained ones.
         chunk
-            Of each, the file that retains it.
+            The file that retains each row.
         keys
             As of :meth:`TimedRows.of`.
 

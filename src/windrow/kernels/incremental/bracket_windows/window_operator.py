@@ -28,15 +28,15 @@ class WindowInput:
     Attributes
     ----------
     name
-        Of its state, in the checkpoint.
+        The name of its state, in the checkpoint.
     window
         When rows enter and leave.
     passes
-        The column of the condition on rows; None where all are there.
+        The column of the condition on rows; None if there is no condition.
     marked
         Keys by which rows are looked up.
     schema
-        Of retained rows, the rowtime among them.
+        The schema of retained rows, including the rowtime.
     """
 
     name: str
@@ -53,13 +53,13 @@ class WindowOperator:
     Attributes
     ----------
     inputs
-        Its windows, one or two.
+        Its one or two windows.
     outputs
-        The columns of its output, in order: of which window, and their names there.
+        The columns of its output, in order: the window of each, and its name there.
     key, aggregates
-        Of groups: their keys, and the aggregates by the names of their columns; None without groups.
+        For groups: their keys, and the aggregates by the names of their columns; None without groups.
     joined
-        Of two windows: the columns that are equal.
+        For two windows: the equal columns.
     """
 
     inputs: tuple[WindowInput, ...]
