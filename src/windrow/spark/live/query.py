@@ -59,7 +59,7 @@ class LiveQuery:
     Attributes
     ----------
     name
-        That it has in the session, and as a query of Spark's.
+        Its name in the session, and as a Spark query.
     streaming
         Spark's query, with its own progress.
     began_after
@@ -229,7 +229,7 @@ class LiveQuery:
         Raises
         ------
         WindrowError
-            What the query failed with.
+            The error of the query.
         """
         self._watched(self.streaming.processAllAvailable, Incoming.catch_up)
 
@@ -239,7 +239,7 @@ class LiveQuery:
         Raises
         ------
         WindrowError
-            What the query failed with.
+            The error of the query.
         """
         began = time.monotonic()
 
@@ -269,7 +269,7 @@ class LiveQuery:
         Parameters
         ----------
         most
-            So many rows of each stream and reason are with them.
+            The number of rows of each stream and reason to include.
         """
         found: list[SetAside] = []
         for name in ASIDE:

@@ -91,7 +91,7 @@ class LiveQueries(Mapping[str, LiveQuery]):
     listeners
         Who listens to their progress.
     collected
-        Where there is a list, INSERT INTO starts nothing, and is found in it.
+        If it is a list, INSERT INTO starts nothing, and adds the query to the list.
     started
         Functions that are called with each query that starts.
     """
@@ -131,7 +131,7 @@ class LiveQueries(Mapping[str, LiveQuery]):
         UsageError
             ``QUERY_EXISTS``, and what :class:`LiveQuery` raises.
         NotSupportedError
-            ``UNBOUNDED_STATE``, where that is an error.
+            ``UNBOUNDED_STATE``, if that is an error.
         """
         taking = sink_of(sink)
         if isinstance(taking, IntoStream):

@@ -36,7 +36,7 @@ def stored_table(checkpoint: Path, name: str, table: DataFrame, *, has_begun: bo
     name
         The name that the table has in it.
     table
-        Its rows now.
+        The table with its current rows.
     has_begun
         Whether rows have been joined with it.
 

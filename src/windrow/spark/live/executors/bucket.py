@@ -44,11 +44,11 @@ class _Bucket:
     Attributes
     ----------
     token
-        What distinguishes it from what was known after any other.
+        A text that distinguishes this state from that after any other micro-batch.
     number
-        Of the micro-batches that it has seen.
+        The number of micro-batches that it has processed.
     said
-        What the entries of each stream have said.
+        The watermark information from the entries of each stream.
     now
         The time of the last micro-batch.
     late, rejected, quarantined, quarantined_bounds

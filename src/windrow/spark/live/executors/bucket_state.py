@@ -92,7 +92,7 @@ class StoredChunks:
     Attributes
     ----------
     name
-        That.
+        The name.
     sizes
         The bytes of each chunk.
     """
@@ -130,7 +130,7 @@ class BucketWindow:
     Attributes
     ----------
     name
-        Of the chunks.
+        The name of the chunks.
     state
         The rows.
     """
@@ -167,7 +167,7 @@ class Carry:
     Attributes
     ----------
     number
-        Of the micro-batch after which it was stored.
+        The number of the micro-batch after which it was stored.
     at
         Up to which instant it has rows.
     rows

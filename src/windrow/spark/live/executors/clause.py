@@ -32,9 +32,9 @@ class BucketClause:
     Attributes
     ----------
     kernel
-        What advances it.
+        The kernel of the clause.
     program
-        What computes its columns, of rows of the stream at leaf 0.
+        The program that computes its columns, from rows of the stream at leaf 0.
     schema
         The columns of rows that wait for the watermark.
     rowtimes
@@ -68,7 +68,7 @@ class ClauseInBucket:
     Attributes
     ----------
     waits, retained
-        The rows that wait for the watermark, and those of windows and matches that are not final.
+        The rows buffered until the watermark, and those of windows and matches that are not final.
     frontier
         The watermark up to which windows and matches have been emitted.
     chunks

@@ -34,12 +34,12 @@ class DroppableWhen:
     Attributes
     ----------
     program
-        What returns the places of the values that are, as
-        :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned` has it.
+        The program that returns the places of these values, as in
+        :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned`.
     value
         The value's name and type.
     window
-        The sessions of which the end is the value; None where it is the rowtime.
+        The sessions whose end is the value; None if it is the rowtime.
     """
 
     program: Program
@@ -69,7 +69,7 @@ class DroppableRows:
     Attributes
     ----------
     groupings
-        Those.
+        The groups of conditions.
     lateness
         For how long after the watermark rows count, in ticks.
     """

@@ -56,8 +56,8 @@ class Judge:
     rowtime
         The column of its rowtimes.
     conditions
-        Any of which a row is late by, as
-        :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned` has them.
+        The conditions, any of which makes a row late, as in
+        :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned`.
     """
 
     source: EmitSource
@@ -74,15 +74,15 @@ class Emits:
     program
         The query.
     schemas
-        What is retained of the rows of each source.
+        The retained columns of the rows of each source.
     mapping
-        What maps steps of a watermark; None where nothing asks for it.
+        The program that maps the changes of a watermark; None if it is not needed.
     judges
-        Of each stream what says which of its rows are late for groups.
+        For each stream, the conditions that decide which of its rows are late for groups.
     has_state
         Whether there is state between micro-batches.
     droppable
-        Of each stream when rows are over, where rows are retained until then; none where the state of
+        When rows of each stream are droppable, if rows are retained until then; empty if the state of
         operators is stored in place of rows.
     """
 
@@ -127,15 +127,15 @@ class Emitting:
     Attributes
     ----------
     windows
-        The rows of each source that have come since operators were stored.
+        The rows of each source that have arrived since the operators were stored.
     marks
-        Up to which rowtime streams were known, in time, since then.
+        Up to which rowtime streams were complete, over time, since then.
     known
-        The same, as far as the next micro-batch has to know.
+        The same, as far as the next micro-batch needs it.
     frontier, origin
         The processing time up to which changes have been emitted, and that of the first micro-batch.
     carried
-        What is stored of the operators.
+        The stored state of the operators.
     for_groups
         How many rows so far are late for a group.
     """

@@ -52,14 +52,14 @@ class RetainedInput:
     Attributes
     ----------
     name
-        By which it is known what of it is retained.
+        The name of its state.
     stream
         The name of the stream.
     key
-        The columns of what is retained, or what is computed of these, by which rows are divided; none where
-        one bucket has all of them.
+        The retained columns, or expressions over these, by which rows are divided; none if one bucket has all
+        rows.
     labels
-        The same as a user knows them.
+        The same for users.
     """
 
     name: str
@@ -115,7 +115,7 @@ class Graph:
         frames
             Entries in place of the streams' own.
         ticks
-            What lets time pass while no entries come: ``tick``, in microseconds.
+            The ticks that advance processing time while no entries arrive: ``tick``, in microseconds.
         """
 
     @abstractmethod
@@ -176,7 +176,7 @@ class Graph:
         Parameters
         ----------
         columns
-            Of each side what is retained of its rows: names there, and those that entries have.
+            The retained columns of the rows of each side: names there, and in entries.
         """
         streams, own = [], self.plan.scale
         for at, name, stream in self.streams:

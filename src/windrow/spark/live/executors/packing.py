@@ -51,9 +51,9 @@ class _Read:
     Attributes
     ----------
     said
-        What its entries say of the watermark.
+        The watermark information of its entries.
     ptime
-        When the last of them came.
+        The processing time of the last entry.
     ahead
         How many of its bounds are too far ahead of their processing time.
     """

@@ -34,9 +34,9 @@ class Shape:
     names
         The columns of the query.
     chosen
-        Those of the output, in their order.
+        The output columns, in their order.
     scale
-        What instants are counted in.
+        The unit of instants.
     form
         An envelope; ``"ISTREAM"``, ``"DSTREAM"`` or ``"RSTREAM"``; None for the columns, `AT` and `DIFF`.
     is_net

@@ -46,7 +46,7 @@ class OverWindows:
     program
         They.
     leaves, reads
-        Of each window where its rows come, and the columns that are read.
+        The leaf of each window, and the columns that are read.
     """
 
     program: Program
@@ -73,11 +73,12 @@ class BucketWindows:
     Attributes
     ----------
     operator
-        That; its windows are the task's sides.
+        The operator; its windows are the task's sides.
     passes_on
         Whether rows are emitted unchanged at their rowtimes, and no window retains them.
     plan
-        Operators that take what enters and leaves the windows, in place of `operator`; None for that.
+        Operators over the rows that enter and leave the windows, in place of `operator`; None if there are
+        none.
     """
 
     operator: WindowOperator
@@ -120,11 +121,11 @@ class Windowed:
     windows
         The rows of each window.
     groups
-        What goes on with groups in place of rows.
+        The groups that are updated from state, in place of rows.
     frontier, origin
-        Changes before the one have been emitted; the other is the first instant of the rows.
+        Changes before the frontier have been emitted; the origin is the first instant of the rows.
     carried
-        What is stored of `groups`.
+        The stored state of `groups`.
     """
 
     task: BucketTask

@@ -158,7 +158,7 @@ def arrivals(
     now
         The time of the micro-batch, in microseconds.
     timed
-        Whether rows have their processing times, `ARRIVED`, in place of ties. Then rows that are only below
+        Whether rows have processing times, `ARRIVED`, in place of tie-breakers. Then rows that are only below
         an estimate are admitted, with the watermark before them in `BEFORE`, which is NULL in others.
     columns
         The columns of the rows; by default the stream's.

@@ -68,7 +68,7 @@ class AroundClause:
     clause
         Its clause.
     columns
-        Those of the stream.
+        The columns of the stream.
     """
 
     def __init__(self, plan: ClausePlan) -> None:

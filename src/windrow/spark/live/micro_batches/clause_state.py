@@ -36,11 +36,11 @@ class Buffered:
     Attributes
     ----------
     sources, scale
-        The streams, and what the query counts rowtimes in.
+        The streams, and the query's unit of rowtimes.
     number
-        Of the micro-batch.
+        The number of the micro-batch.
     came, waits
-        Those that came in it, and those that wait for the frontier.
+        The new rows, and those buffered until the frontier.
     """
 
     sources: Mapping[str, Stream]
@@ -101,11 +101,11 @@ class ClauseState:
     Parameters
     ----------
     plan, checkpoint
-        Those of the query.
+        The plan and checkpoint of the query.
     sources
-        The streams whose rows come to clauses.
+        The streams that clauses read.
     retained
-        What clauses retain, by name.
+        The retained rows of clauses, by name.
     key
         Columns of the only source by which its buffered rows are found.
 
@@ -201,7 +201,7 @@ class ClauseState:
         instants
             The instant that the micro-batch before reached, that of this one, and the first of the logs.
         marks, cached
-            Changed by what is evaluated.
+            The marks and caches, which the evaluation changes.
         ended
             As of :meth:`windrow.spark.live.operators.ended_partitions.ClosedPartitions.ended`.
         """

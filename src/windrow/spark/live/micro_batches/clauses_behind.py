@@ -48,11 +48,11 @@ class Arrived:
     until
         No later micro-batch brings a row before this instant, in ticks of the query's time scale.
     origin
-        The first instant of the streams, where it is known apart from `rows`.
+        The first instant of the streams, if it is known without `rows`.
     waiting
         How many rows wait for clauses.
     chunks, marks
-        What is to be committed beside the windows.
+        Chunks and marks to commit with those of the windows.
     """
 
     rows: Mapping[str, pa.Table]
@@ -75,18 +75,18 @@ class ClausesBehind:
     streams
         All live streams behind it, by name.
     checkpoint, closed
-        Those of the query.
+        The checkpoint and closed partitions of the query.
     reading
-        What the windows read of the rows of a stream.
+        The columns of a stream's rows that the windows read.
 
     Attributes
     ----------
     names
         The clauses that the windows read.
     state
-        What clauses and their sources retain.
+        The state of the clauses and their sources.
     cached
-        What is cached for the micro-batch.
+        The caches of the micro-batch.
     """
 
     def __init__(

@@ -37,11 +37,11 @@ class _Source:
     Attributes
     ----------
     at, name, stream
-        As :meth:`windrow.spark.live.micro_batches.host.MicroBatches.streams` has them.
+        As for :meth:`windrow.spark.live.micro_batches.host.MicroBatches.streams`.
     files
         Its columns in the files.
     leaf
-        Of the program: the entries as they are read.
+        The leaf of the program with the entries as they are read.
     columns
         The columns that are read: their names in memory, and in the output of the program.
     """
@@ -63,8 +63,8 @@ class Taken:
     now
         Its time, in microseconds.
     entries
-        Of each stream those that came, in order, with the columns that are read, `PLACE` from 0 on, and what
-        entries say of time and producers.
+        The new entries of each stream, in order, with the columns that are read, `PLACE` from 0 on, and the
+        columns with rowtimes, bounds and producers.
     """
 
     now: int

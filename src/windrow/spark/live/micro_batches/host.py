@@ -77,7 +77,7 @@ class Done:
     Attributes
     ----------
     committed
-        What is to be committed.
+        The state to commit.
     came, emitted
         How many rows it took, and emitted.
     """
@@ -112,14 +112,14 @@ class MicroBatches(ABC):
     sink
         Takes its rows.
     folder
-        Of the checkpoint: what is retained, and late rows.
+        The folder of the checkpoint: state, and late rows.
     envelope, on_late
-        As :meth:`windrow.relation.Relation.start` has them.
+        As for :meth:`windrow.relation.Relation.start`.
 
     Attributes
     ----------
     progress
-        What the last micro-batch did.
+        The progress of the last micro-batch.
     late
         Where late rows go.
     """
@@ -433,7 +433,7 @@ def by_kind(
     Parameters
     ----------
     names
-        Those under which rows are retained.
+        The names of the retained rows.
     count
         Counts the rows of a name, with these columns of rowtimes on this time scale.
     """

@@ -47,13 +47,13 @@ class Come:
     Attributes
     ----------
     found
-        Of each stream, what was read of it.
+        The entries that were read of each stream.
     entries
         How many there are.
     now
         Its time, in microseconds.
     firsts
-        Of each stream with entries the time of the first.
+        For each stream with entries, the time of the first.
     """
 
     found: Mapping[str, Arrivals]
@@ -79,9 +79,9 @@ class Narrow:
     Attributes
     ----------
     frame
-        The micro-batch, with what is computed of its rows.
+        The micro-batch, with computed columns.
     columns
-        Of each stream, those that its rows are to have: in memory, and in `frame`.
+        For each stream, the columns of its rows: in memory, and in `frame`.
     """
 
     frame: DataFrame

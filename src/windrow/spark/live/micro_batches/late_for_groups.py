@@ -42,10 +42,10 @@ class JudgedEntries:
     Attributes
     ----------
     late
-        Those of each stream that are late for a group, with `VIOLATED`: the watermark, less the lateness that
-        is allowed.
+        The rows of each stream that are late for a group, with `VIOLATED`: the watermark, minus the allowed
+        lateness.
     waiting
-        Those that come later than what is known of all streams.
+        The rows whose processing time is after that up to which all streams are complete.
     """
 
     late: Mapping[str, pa.Table]
@@ -71,9 +71,10 @@ def judged(
     conditions
         The conditions so far.
     below
-        Of each stream the rows below its watermark when they came, with `ROWTIME`, `ARRIVED` and `BEFORE`.
+        The rows of each stream that were below its watermark when they arrived, with `ROWTIME`, `ARRIVED` and
+        `BEFORE`.
     marks
-        Up to which rowtime each live stream was known, in time.
+        Up to which rowtime each live stream was complete, over time.
     until
         The processing time; None before the first entry.
     """
@@ -123,8 +124,8 @@ def late_by(rows: pa.Table, kind: pa.DataType, judges: Sequence[tuple[pa.Array, 
     kind
         The type of the column of rowtimes.
     judges
-        Wherever the stream stands: the watermark before each row, NULL of those that are not below it, and
-        the conditions by which rows are late.
+        For each place of the stream: the watermark before each row, NULL for rows not below it, and the
+        conditions by which rows are late.
     """
     found, ticks = np.full(rows.num_rows, NO_BOUND), rows.column(ROWTIME).to_numpy()
     for before, conditions in judges:

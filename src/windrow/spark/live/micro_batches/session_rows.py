@@ -75,11 +75,11 @@ def final_rows(
     Parameters
     ----------
     plan
-        One of which `has_sessions`.
+        A plan with `has_sessions`.
     known
-        Of the stream, with rows that have `NUMBER`.
+        The known entries of the stream, with rows that have `NUMBER`.
     marks
-        Of the live streams.
+        The watermarks of the live streams.
     """
     mark = plan.mark_of(name, marks, until)
     if mark is None or not may_be_final(plan, name, known.rows, marks, until):

@@ -33,7 +33,7 @@ class StreamViews:
     Parameters
     ----------
     plan, checkpoint
-        Those of the query.
+        The plan and checkpoint of the query.
     """
 
     def __init__(self, plan: RowtimePlan, checkpoint: Checkpoint) -> None:

@@ -126,7 +126,7 @@ class Uncomputable:
         Raises
         ------
         WindrowError
-            What is no fault of a row's.
+            An error that no row causes.
         """
         if not self.fails(rows):
             return None

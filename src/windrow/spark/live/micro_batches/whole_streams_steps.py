@@ -50,11 +50,11 @@ class _State:
     Attributes
     ----------
     carry
-        Of the operators.
+        The state of the operators.
     base
         The file of their state after some earlier micro-batch, with its number of rows.
     came
-        The files of what has come since, and how many rows.
+        The files with entries that have arrived since, and their number of rows.
     """
 
     carry: FlowCarry | None = None

@@ -61,15 +61,15 @@ class WindowedRelation:
     Parameters
     ----------
     gateway
-        Of the session in which its names are known.
+        The gateway of the session with the query's names.
     windowed
         The query.
     checkpoint
         The folder of the checkpoint.
     retained
-        What a window retains of whole rows.
+        The retained columns of whole rows, for a window.
     name
-        Of the window that reads the query's stream; empty for the query that was started.
+        The name of the window that reads the query's stream; empty for the started query.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class WindowedRelation:
         Parameters
         ----------
         states
-            What they retain before it, with the rows that came.
+            The states before it, with the new rows.
         origin
             The first instant of the streams.
         groups

@@ -68,11 +68,11 @@ class ClauseKernel:
     Attributes
     ----------
     growing
-        The clause as the kernel takes it.
+        The clause in the kernel's form.
     rising, fixed
-        The columns that have the rowtime, with their types, and those that say whether there is a row.
+        The columns with the rowtime, with their types, and those that say whether there is a row.
     scale
-        What rowtimes are counted in.
+        The unit of rowtimes.
     """
 
     growing: Growing
@@ -128,30 +128,30 @@ class LiveClause:
     Attributes
     ----------
     clause, bound
-        What was written, and what it means.
+        The clause as written, and bound.
     kernel, result
-        What advances it, and what that returns.
+        The kernel, and its result.
     schema, waiting, due
-        Those of the rows that are carried, of rows that wait for the frontier, and of those that it reached.
+        The columns of retained rows, of rows buffered until the frontier, and of those that it has reached.
     rowtime
         The column of the rows' rowtimes.
     follows
-        Whether rows come from another clause, so that they may come before the frontier has reached them.
+        Whether rows come from another clause, so that they may arrive before the frontier has reached them.
     displayed, rowtimes
-        The columns that it returns, and those that have rowtimes: of windows that of the label row, of
-        matches that of every row of the match. Fields of row variables are called `s.ts`.
+        The columns that it returns, and those with rowtimes: for windows that of the label row, for matches
+        that of every row of the match. Fields of row variables are named `s.ts`.
     pairs
-        What Spark finds in each micro-batch, where the kernel does not have a condition of a window.
+        Spark's evaluation in each micro-batch, if the kernel does not support a condition of a window.
     requested
-        The types of the columns that conditions of a pattern read which Spark evaluates in each micro-batch;
-        None where there are no such conditions.
+        The types of the columns read by those conditions of a pattern that Spark evaluates in each
+        micro-batch; None without such conditions.
     collated
         The columns of its keys that have a collation, whose values Spark compares.
     keys
-        Of the columns of its partitions' keys, and each stream from which rows come: the columns of that;
-        none if one of them is computed, or rows come from elsewhere.
+        For the columns of its partition keys, and each stream of its rows: the stream's columns; none if one
+        of them is computed, or rows have another source.
     lineage
-        The same of the columns that it returns, those of `displayed`; none if its partitions do not end.
+        The same for its output columns `displayed`; none if its partitions do not end.
     """
 
     clause: Window | Match
@@ -197,15 +197,15 @@ class LiveClause:
         Parameters
         ----------
         gateway, span
-            Of the micro-batch.
+            The gateway and span of the micro-batch.
         rows
-            Those of the clause that have come.
+            The new rows of the clause.
         until
-            No more rows before this instant will come, in ticks of the time scale.
+            No more rows before this instant arrive, in ticks of the time scale.
         name
             Under which rows are retained.
         ended
-            The partitions of which no more rows will come.
+            The partitions that receive no more rows.
         """
         fragment = fragment_of(gateway, self.bound, rows)
         known = self._known(gateway.spark, span, name, fragment.partition)

@@ -37,9 +37,9 @@ def computed(
     leaf
         Its operator that reads the leaf.
     columns, result
-        Those of its leaf, and its own.
+        The columns of its leaf, and its own.
     tables
-        Of what the leaf is joined with.
+        The tables that the leaf is joined with.
     """
     try:
         found = _Reading(plan, leaf, columns, tables).of(result)

@@ -61,12 +61,11 @@ class EmitSource:
     stream
         Its name.
     leaf
-        Where its rows come into the program.
+        The leaf of its rows in the program.
     reads
         The columns of its rows that are read.
     watermark_of
-        The streams of which the watermark is that of groups which rows may be late for; none if there are
-        no such groups.
+        The streams whose watermark decides which rows are late for groups; none if there are no such groups.
     lateness
         For how long after the watermark rows count, in ticks of the rowtime.
     """
@@ -85,9 +84,9 @@ class EmitSource:
         Parameters
         ----------
         rows
-            With `ARRIVED`, and where they may be late for groups with `ROWTIME` and `BEFORE`.
+            The rows, with `ARRIVED`, and, if they may be late for groups, with `ROWTIME` and `BEFORE`.
         marks, positions
-            Up to which rowtime each stream was known, in time, and what its rowtimes are counted in.
+            Up to which rowtime each stream was complete, over time, and the units of its rowtimes.
         """
         table = rows.select(self.reads)
         if self.watermark_of:
@@ -111,7 +110,7 @@ def mark_before(rows: pa.Table, others: Sequence[Marks], lateness: int) -> pa.Ar
     rows
         With `ROWTIME`, `ARRIVED` and `BEFORE`.
     others
-        Up to which rowtime each other stream was known, in time, of which the watermark is.
+        The same for each other stream with a part in the watermark.
     """
     before = rows.column(BEFORE).combine_chunks()
     if others:
@@ -135,15 +134,15 @@ class EmitProgram:
     sources
         The streams in it.
     positions
-        What their rowtimes are counted in.
+        The units of their rowtimes.
     streams
-        Those of which the least watermark is that of the query.
+        The streams whose least watermark is that of the query.
     names, columns
-        Its output: the columns as queries know them, and inside.
+        Its output: the column names in queries, and internally.
     hidden
         The prefix of columns that are not in the output.
     groups
-        The columns by which changes are counted; None where they are not.
+        The columns by which changes are counted; None if they are not.
     complete
         The conditions by which rows are complete; None if completeness does not matter.
     delay
@@ -152,9 +151,9 @@ class EmitProgram:
     over
         The conditions by which groups change no more, by their keys.
     maps
-        What watermarks are mapped to.
+        The mappings of watermarks.
     stay
-        For how long keys stay after the watermark has passed them, in ticks of each stream.
+        How long keys stay after the watermark has passed them, in ticks of each stream.
     forgets
         Whether time alone drops all state.
     envelope
@@ -206,7 +205,7 @@ class EmitRun:
     program
         The query.
     operators
-        Those of its program.
+        The operators of its program.
     mapped
         Maps changes of a watermark to columns of event time: it adds a column for each of the program's
         `maps` to a table with ``at`` and ``mark``.

@@ -35,7 +35,7 @@ class ClosedPartitions:
     Parameters
     ----------
     ends
-        Of each clause by its key, if it has partitions that may end.
+        The sources of each clause by its key, if its partitions may end.
     """
 
     def __init__(self, ends: Mapping[str, Ends]) -> None:
@@ -51,7 +51,7 @@ class ClosedPartitions:
         Parameters
         ----------
         number, last
-            Of the micro-batch, and of the one before.
+            The numbers of the micro-batch, and of the one before.
         before, after
             The positions of the streams before the micro-batch, and after it.
         """

@@ -23,9 +23,9 @@ def enveloped(changes: pa.Table, names: Sequence[str], scale: TimeScale, envelop
     Parameters
     ----------
     names
-        Of the columns as queries know them.
+        The names of the columns in queries.
     scale
-        What `AT` is counted in.
+        The unit of `AT`.
     envelope
         One of `IN_MEMORY`.
     """

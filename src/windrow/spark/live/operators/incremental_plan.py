@@ -62,14 +62,15 @@ class IncrementalPlan:
     Parameters
     ----------
     gateway
-        What makes the plan. It leaves its operators to this plan.
+        The gateway that makes the plan, whose operators are this plan's.
     folder
         For the files of leaves, which the tasks read.
 
     Attributes
     ----------
     why_not
-        What of the plan cannot be run so, once that is known; None while all can. Then nothing advances it.
+        The part of the plan that cannot run in this way; None if all can. With such a part, it cannot be
+        advanced.
     """
 
     gateway: Gateway

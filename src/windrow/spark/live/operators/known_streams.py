@@ -26,7 +26,7 @@ class KnownStreams:
     catalog
         The session's.
     gateway
-        The session, where windows in brackets are read: of live windows and matches too, in time-varying
+        The session, if windows in brackets are read: over live windows and matches too, in time-varying
         views, and under clauses.
     made
         The columns of streams that queries make, by the keys of their windows.

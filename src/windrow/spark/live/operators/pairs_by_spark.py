@@ -46,7 +46,7 @@ class Pairs:
     fields
         The fields of rows that conditions read, the columns that have them, and their types.
     plan
-        What the kernel gets.
+        The input of the kernel.
     """
 
     window: Window
@@ -68,11 +68,11 @@ class Pairs:
         Parameters
         ----------
         gateway
-            Of the micro-batch.
+            The gateway of the micro-batch.
         retained
             The rows that the micro-batch before retained.
         came
-            The rows that came since.
+            The new rows.
         """
         rows = came.withColumns(
             {field.name: F.lit(None).cast(field.dataType) for field in from_arrow_schema(CARRIED)}

@@ -39,7 +39,7 @@ class Ranked:
     ranks
         By their numbers in plans: which.
     partition, order
-        Of the window.
+        The keys of the window.
     """
 
     ranks: Mapping[int, str]

@@ -53,13 +53,13 @@ class WatermarkConditions:
         Parameters
         ----------
         key
-            By which the condition is known again.
+            The key under which the condition is stored.
         kind
             The column that it reads.
         condition
-            Of the SQL for the watermark.
+            A function from SQL for the watermark to the condition.
         values
-            Of the column.
+            The values of the column.
         mark
             The watermark, in ticks: one of all, or of each.
         """

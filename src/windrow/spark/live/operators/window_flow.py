@@ -37,7 +37,7 @@ class WindowQuery:
     plan, windows
         The plan, and its windows, each key once.
     scale
-        What its instants are counted in.
+        The unit of its instants.
     """
 
     streams: Mapping[str, Stream]
@@ -63,7 +63,7 @@ class WindowFlow:
     Parameters
     ----------
     gateway
-        Of the query's session, for the plan alone.
+        The gateway of the query's session, for the plan alone.
     query
         The query.
     folder

@@ -126,7 +126,7 @@ class WhyRelation:
     Attributes
     ----------
     refused
-        The error where a stream is needed.
+        The error to raise if a stream is required.
     below
         Whether rows are gathered below a clause, so that this has a relation for its rows.
     """
@@ -142,7 +142,7 @@ class ClausePlan(RowtimePlan):
     Attributes
     ----------
     tokens, query
-        The text, and where the query is in it.
+        The text, and the position of the query in it.
     statement
         Its algebra, in which the streams `read` are relations.
     execution
@@ -337,7 +337,7 @@ class ClausePlan(RowtimePlan):
         Raises
         ------
         WindrowError
-            As a query over recorded rows does, and where a clause of it cannot be run live.
+            The errors of a query over recorded rows, and those for a clause that cannot run live.
         """
         return self._analysed if isinstance(self._analysed, WhyRelation) else None
 

@@ -26,7 +26,7 @@ class EmittedBySpark(EmitEvaluation):
     Parameters
     ----------
     gateway
-        Of the query's session.
+        The gateway of the query's session.
     plan
         The query.
     envelope

@@ -27,7 +27,7 @@ class EmitEvaluation(ABC):
     punctuation
         The punctuation of the streams so far.
     reads_all_rows
-        Whether each micro-batch is made of all retained rows, and not only of the new ones.
+        Whether each micro-batch is computed from all retained rows, and not only from the new ones.
     """
 
     reads_all_rows = False
@@ -105,10 +105,10 @@ class EmitEvaluation(ABC):
         Parameters
         ----------
         came
-            The new rows of each live stream, with `ARRIVED`; all rows if there is no `since`, and where
+            The new rows of each live stream, with `ARRIVED`; all rows if there is no `since`, and if
             `reads_all_rows`.
         marks
-            Up to which rowtime each live stream was known, in time.
+            Up to which rowtime each live stream was complete, over time.
         origin
             The first processing time of the live streams.
         """

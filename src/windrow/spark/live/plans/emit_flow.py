@@ -43,7 +43,7 @@ class EmittedFlow(EmitEvaluation):
     Parameters
     ----------
     gateway
-        Of the query's session, for the plan alone.
+        The gateway of the query's session, for the plan alone.
     plan
         The query.
     envelope

@@ -66,7 +66,7 @@ class Evaluated:
     Attributes
     ----------
     changes
-        What it emits.
+        The emitted changes.
     due
         When the next change is to be emitted, if no entry arrives; None for never.
     """
@@ -357,12 +357,12 @@ class EmittedPlan(LivePlan):
         Parameters
         ----------
         gateway
-            Of the micro-batch.
+            The gateway of the micro-batch.
         known
-            Of each live stream what has come by the end of the micro-batch.
+            The known entries of each live stream by the end of the micro-batch.
         span
-            The processing times that the micro-batch goes from and to: changes after the first of them, which
-            is None at the beginning, up to the last are emitted.
+            The processing times of the micro-batch: it emits changes after the first, which is None at the
+            beginning, up to the last.
         origin
             The first processing time of the logs.
         envelope

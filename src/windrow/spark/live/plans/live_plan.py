@@ -381,7 +381,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         Raises
         ------
         NotSupportedError
-            ``UNSUPPORTED_STREAM`` where no operator does it.
+            ``UNSUPPORTED_STREAM`` if no operator supports it.
         """
         return planned_windows(self.gateway, self.catalog, self.reader, self.query, self.scale)
 

@@ -24,7 +24,7 @@ class SequenceView:
     Attributes
     ----------
     name
-        That it has in the session.
+        Its name in the session.
     plan, names
         Its query, and the names of its columns.
     """

@@ -36,7 +36,7 @@ class Upstream:
     span
         The micro-batch, in ticks of `scale`.
     scale
-        Of the query.
+        The time scale of the query.
     """
 
     def __init__(self, catalog: Catalog, span: InstantSpan, scale: TimeScale) -> None:

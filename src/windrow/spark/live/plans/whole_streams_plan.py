@@ -36,9 +36,9 @@ class WholeStreamsPlan(ReaderPlan):
     names
         The columns that it returns.
     within
-        By how many ticks of its time scale rows may come out of order, of the stream that is put in order.
+        How far rows of the stream that is ordered may be out of order, in ticks of its time scale.
     written
-        The text with the words that reading leaves out, for errors; None where it has none.
+        The text with the words that reading removes, for errors; None if there are none.
     in_order
         Which of its columns is the rowtime of the stream that its rows go into, if that is in order.
     """

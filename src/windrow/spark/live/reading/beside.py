@@ -40,9 +40,9 @@ class LiveRelationNode:
     schema
         Its columns.
     rowtimes
-        Those of its columns that have the rowtime; fields of structs are called `row.field`.
+        The columns with the rowtime; fields of structs are named `row.field`.
     lineage
-        The live streams behind it; none where they are not known.
+        The live streams behind it; none if they are unknown.
     """
 
     schema: StructType
@@ -57,9 +57,9 @@ class Beside:
     Attributes
     ----------
     relations
-        What it reads, by name.
+        Its inputs, by name.
     plan
-        Its plan; None where it has none, for the `reason`.
+        Its plan; None if it has none, for the `reason`.
     """
 
     relations: Mapping[str, LiveRelationNode]
@@ -135,17 +135,17 @@ class Beside:
         Parameters
         ----------
         tokens
-            Of the statement that it is of.
+            The tokens of its statement.
         query, clause
-            Where the query stands in that, and its clause of windows or patterns, if it has one.
+            The position of the query in them, and its clause of windows or patterns, if it has one.
         beside
-            What the clause is.
+            The kind of clause.
 
         Returns
         -------
         WindrowError
-            ``UNSUPPORTED_STREAM``, at the word that says so, or at the clause or the query;
-            ``ORDER_NOT_ROWTIME`` where what UNION ALL puts together has the rowtime in different columns.
+            ``UNSUPPORTED_STREAM``, at the word that causes it, or at the clause or the query;
+            ``ORDER_NOT_ROWTIME`` if the inputs of UNION ALL have the rowtime in different columns.
         """
 
         def place(word: str) -> Span:

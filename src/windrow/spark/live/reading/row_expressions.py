@@ -64,9 +64,9 @@ class OfRows:
     stream
         Its name.
     rows
-        A relation of one row for each of them, and its name: in it `ROWS` stands for the stream.
+        A relation with one row for each of them, and its name: in it `ROWS` stands for the stream.
     computed
-        Each before those that it is a condition of.
+        The expressions, each before those that have it as a condition.
     """
 
     stream: str
@@ -98,13 +98,13 @@ def of_each_row(
     Parameters
     ----------
     tokens
-        The text, in which views and named queries over streams stand as queries in brackets.
+        The text, in which views and named queries over streams are expanded to queries in brackets.
     streams
         The columns of streams by their names in lower case.
     live
         The streams whose rows are requested, by their names in the text, in lower case.
     place
-        A column beside those of a stream, by which rows are known.
+        A column besides those of a stream, which identifies rows.
     """
     return list(dict.fromkeys(_Text(tokens, streams, live, context, place).found()))
 

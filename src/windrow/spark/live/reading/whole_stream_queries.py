@@ -49,9 +49,9 @@ class Blocking:
     graph
         Its operators; their inputs are streams by their names, and tables by keys.
     tables
-        The queries of tables that stand beside the streams.
+        The queries of tables that are joined with the streams.
     lineage
-        Of which columns of streams the columns of the plan are.
+        The lineage of the plan's columns.
     """
 
     plan: Node
@@ -147,12 +147,12 @@ def blocking(
     Parameters
     ----------
     names
-        Those of the query's columns.
+        The names of the query's columns.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM``: what no operator does.
+        ``UNSUPPORTED_STREAM``: no operator supports it.
     """
     queries = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog))
     read = queries.whole(*query.tokens, names)

@@ -47,12 +47,12 @@ class _Reads:
     window
         The window, whose rows have the columns of `stream`.
     retained
-        Of ids of the plan, the columns of the stream that they are.
+        The columns of the stream, by the ids in the plan.
     parts
-        The names by which the texts know the columns.
+        The names by which texts refer to the columns.
     plain, texts, conditions
-        What is retained of a row by the names inside: columns of the stream, and what is computed; and what
-        rows must satisfy.
+        The retained columns by their internal names: columns of the stream, and expressions; and the
+        conditions on rows.
     """
 
     window: plan.StreamWindow
@@ -108,7 +108,7 @@ class WindowLowering:
     sizes, windows
         The windows by their keys: their lengths, and how they are written.
     kind, output
-        Of the query: as :class:`.WindowedQuery` has it, and its columns.
+        The kind of query, as in :class:`.WindowedQuery`, and its columns.
     """
 
     gateway: Gateway

@@ -51,7 +51,7 @@ def planned_windows(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` where it has no form in memory.
+        ``UNSUPPORTED_STREAM`` if it has no form in memory.
     """
     gateway = Gateway(gateway.spark, gateway.parameters)
     windows = {}
@@ -113,7 +113,7 @@ def _windowed_query(
     Parameters
     ----------
     sizes
-        Its windows, by their keys; their own keys are not known yet.
+        The sizes of its windows, by key; their own keys are not known yet.
     path
         The views through which it is read.
     """

@@ -31,17 +31,17 @@ class WindowedSide:
     stream
         Whose rows they are, in lower case.
     columns
-        What is retained of a row: names inside, and the stream's columns; `ROWTIME` is retained besides.
+        The retained columns: internal names, and the stream's columns; `ROWTIME` is retained too.
     computed
         The query that computes further columns of the rows, whose key in the text is ``__w``; and the names
-        that the stream's columns have in it. Those rows have `MINE` too, where that is false nothing is
-        computed. The output has all their columns, and then those that are computed.
+        in it of the stream's columns. Those rows also have `MINE`; if it is false, nothing is computed. The
+        output has all their columns, followed by the computed ones.
     window_input
-        Its part of the operator.
+        Its input of the operator.
     item
         How it is written.
     made
-        The stream that it is of, if that is of a query or recorded; None for rows that arrive.
+        The stream that it is over, if a query makes it or it is recorded; None for rows that arrive.
     """
 
     stream: str
@@ -76,7 +76,7 @@ class MadeStream:
     query
         The query; None for a recorded stream.
     stream
-        Its columns; of a recorded stream its rows, with rowtimes in ticks of the query's time scale.
+        Its columns; for a recorded stream its rows, with rowtimes in ticks of the query's time scale.
     """
 
     query: WindowedQuery | None
@@ -111,7 +111,7 @@ class WindowedQuery:
     plan
         The query.
     sides
-        Its windows, one or two.
+        Its one or two windows.
     operator
         Computes rows, groups or pairs from the windows.
     kind
@@ -121,22 +121,22 @@ class WindowedQuery:
     is_net
         Whether no row enters at the instant at which an equal one leaves.
     shows
-        The columns of the first side that are columns of the query as they are.
+        The columns of the first side that the query returns unchanged.
     after
-        Of groups: the query that makes the rows of them, over rows with their columns; None where
-        these are the keys and aggregates that the operator outputs.
+        For groups: the query that makes their rows from the operator's output; None if these are the keys and
+        aggregates themselves.
     groups
         The columns that `after` reads, but for `ENTER` and `LEAVE`.
     over_windows
-        Any other plan, whose operators take what enters and leaves the sides; None for those above.
+        Any other plan, whose operators process the rows that enter and leave the sides; None for those above.
     using
-        The columns of the output by which ISTREAM and DSTREAM distinguish rows, where these are not all.
+        The output columns by which ISTREAM and DSTREAM distinguish rows, if these are not all.
     is_stateless
         Whether the operators of `over_windows` retain nothing, as each row is looked at by itself.
     by_spark
-        What Spark computes between the operators of `over_windows`, in jobs; None for nothing.
+        The computations of Spark between the operators of `over_windows`, in jobs; None if there are none.
     text, parts
-        Of a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
+        For a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
         windows of its own.
     """
 

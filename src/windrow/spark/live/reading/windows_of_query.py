@@ -38,12 +38,11 @@ class QueryWindow:
     Attributes
     ----------
     key
-        By which the plan of the query knows it: a view that is read twice has two.
+        Its key in the plan of the query: a view that is read twice has two.
     item, reader
         The window, and the text in which it is written.
     made
-        The query whose stream it is of, if it is of one, and the names of the columns of that, where these
-        are not the query's.
+        The query whose stream it is over, if any, and the names of its columns, if these are not the query's.
     """
 
     key: str
@@ -73,7 +72,7 @@ def windows_of(
     path
         The views through which the query is read.
     within
-        Whether those are among them that are inside of queries that make streams.
+        Whether to include windows inside queries that make streams.
     """
     relation = query.query if isinstance(query, StreamQuery) else query
     for item in relation.inputs:

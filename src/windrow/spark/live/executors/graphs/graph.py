@@ -68,7 +68,8 @@ def graph_of(plan: LivePlan, buckets: int | None = None, envelope: str | None = 
     Parameters
     ----------
     buckets
-        How many; without, as `BUCKETS_SETTING` says, or as many as Spark has partitions after an exchange.
+        The number of buckets; by default that of `BUCKETS_SETTING`, or the number of Spark's shuffle
+        partitions.
     envelope
         The form of its changes; without, the plan's own.
 

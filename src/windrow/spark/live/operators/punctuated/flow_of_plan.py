@@ -82,9 +82,9 @@ class WindowColumns:
     gateway
         The session, and the parameters of the query.
     text
-        The query, which returns the columns, and `AT` after them.
+        The query, which returns the columns, followed by `AT`.
     given, result
-        The columns of the rows, and those that are computed.
+        The columns of the rows, and the computed ones.
     """
 
     gateway: Gateway

@@ -40,7 +40,7 @@ def new_patterns(
     before, after
         Its positions before the micro-batch, None before the first, and after it.
     bounds
-        The least rowtimes that may still come, before and after; by default those of the watermark.
+        The least rowtimes that may still arrive, before and after; by default those of the watermark.
     """
     known = frozenset() if before is None else frozenset(before.watermark.shared)
     schema = schema_of(stream)

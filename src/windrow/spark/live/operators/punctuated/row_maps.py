@@ -33,7 +33,7 @@ class Moved:
     Attributes
     ----------
     name, column
-        The column, and the one of the input with which it rises.
+        The column, and the input column with which it increases.
     text
         The query that computes it alone, as `RowMap.text`.
     """
@@ -87,17 +87,17 @@ class RowMap:
     gateway
         The session, and the parameters of the query.
     text, key
-        The query, and what stands in it for the rows.
+        The query, and the key that stands for the rows in it.
     given, result
         The columns that the query reads, and those that it makes.
     plain
-        Of the columns that are passed on: their names in the output, and in the input.
+        The columns that are passed on: their names in the output, and in the input.
     moved
-        Those that rise with a column.
+        The columns that increase with another.
     followed
-        Those that go with a column.
+        The columns that follow another.
     widened
-        Of columns that are passed on, those that have them as wider integers: pairs of names in the output.
+        Columns that copy others as wider integers: pairs of names in the output.
     """
 
     gateway: Gateway
