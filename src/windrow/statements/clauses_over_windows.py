@@ -1,6 +1,6 @@
 """WINDOW BY and MATCH_RECOGNIZE over windows in brackets, and beside them.
 
-A statement is split in two. The rows of the clause are a separate query, whose relation varies over time. The
+A statement is split in two. The rows of the clause are a separate query, whose relation changes over time. The
 clause over its rows at each instant is a relation too, which the statement reads under a hidden name:
 
     SELECT f.ts FROM s [RANGE 5] WHERE v > 0 WINDOW BY w AS (PARTITION BY k ORDER BY ts START AS f …) HAVING …
@@ -349,7 +349,7 @@ def _columns_of(gateway: Gateway, catalog: Catalog, relations: SqlText) -> Seque
 
 
 def _constant(clause: Window | Match, reader: Reader) -> SqlText:
-    """The WITH list of a clause, without the queries that vary over time."""
+    """The WITH list of a clause, without the queries that change over time."""
     listed = with_items(reader.tokens, 0) if reader.tokens.word(0) == "WITH" else []
     varying = _varying(reader, listed)
     retained = [cte for cte in listed if cte.name.lower() not in varying]
@@ -360,7 +360,7 @@ def _constant(clause: Window | Match, reader: Reader) -> SqlText:
 
 
 def _varying(reader: Reader, listed: Sequence[Cte]) -> set[str]:
-    """The named queries that vary over time, or read one that does."""
+    """The named queries that change over time, or read one that does."""
     varying: set[str] = set()
     for cte in listed:
         body = range(*cte.body)

@@ -392,7 +392,7 @@ def _without_table_functions(
 ) -> Iterator[str | None]:
     """The statement with queries and tables in place of table functions; None if there are none.
 
-    If a query varies over time, the reference evaluates it instant by instant, over queries.
+    If a query changes over time, the reference evaluates it instant by instant, over queries.
     """
 
     def schema_of(query: SqlText) -> StructType:

@@ -129,10 +129,10 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
 def without_watermark(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range
 ) -> Iterator[str | None]:
-    """The statement without EMIT AFTER WATERMARK, if its query varies over time by rowtime and is live; None
+    """The statement without EMIT AFTER WATERMARK, if its query changes over time by rowtime and is live; None
     for others.
 
-    A live query that varies over time by rowtime emits its changes up to the instant before which no more
+    A live query that changes over time by rowtime emits its changes up to the instant before which no more
     rows arrive, so they are complete anyway. Over recorded streams a query reads all rows, including those
     above the watermark.
     """
@@ -158,7 +158,7 @@ def _is_live(tokens: TokenList, catalog: Catalog, emission: Emission) -> bool:
 
 
 def _by_rowtime(tokens: TokenList, query: Range) -> str | None:
-    """The part of a query that varies by rowtime; None if there is none."""
+    """The part of a query that changes by rowtime; None if there is none."""
     for at in range(*query):
         word, after = tokens.word(at), tokens.word(at + 1)
         is_call = word in TO_STREAM and tokens.is_symbol(at + 1, "(")
@@ -170,7 +170,7 @@ def _by_rowtime(tokens: TokenList, query: Range) -> str | None:
 
 
 def refuse_rowtime_windows(tokens: TokenList, query: Range, at: Range | None) -> None:
-    """Refuse relations that vary by rowtime beside a clause at these tokens.
+    """Refuse relations that change by rowtime beside a clause at these tokens.
 
     Raises
     ------

@@ -152,7 +152,7 @@ def run_continuous(context: StatementContext) -> Relation | None:
 def _run_query(
     context: StatementContext, written: Spelled, statement: Range, is_explained: bool
 ) -> Relation | None:
-    """Run a query or a view of one; None if nothing in it varies over time."""
+    """Run a query or a view of one; None if nothing in it changes over time."""
     gateway, catalog, execution = context.gateway, context.catalog, context.execution
     tokens, (start, stop) = written.tokens, statement
     reader = reader_of(gateway, catalog, written, statement, execution)

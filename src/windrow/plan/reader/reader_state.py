@@ -69,7 +69,7 @@ class KnownNames(Protocol):
         """The view with this name, or the clause whose result has it, if its text is to be read."""
 
     def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
-        """The columns of a relation that exists before the query runs, and whether it varies over time; None
+        """The columns of a relation that exists before the query runs, and whether it changes over time; None
         for others.
         """
 

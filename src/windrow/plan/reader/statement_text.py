@@ -131,7 +131,7 @@ class Texts:
         return " ".join(self.tokens.text(*stretch).split())
 
     def is_temporal(self, tokens: Range) -> bool:
-        """Whether a range of the query contains anything that varies over time."""
+        """Whether a range of the query contains anything that changes over time."""
         start, stop = tokens
         return bool(self.reader.text(start, stop).relations()) or any(
             self._is_relation(at) and (cte := self.cte(at)) is not None and self.is_temporal(cte.body)
@@ -149,7 +149,7 @@ class Texts:
         return seen[-1] if seen and not seen[-1].item[0] <= at < seen[-1].item[1] else None
 
     def prefix(self, position: int) -> SqlText:
-        """The WITH list of the named queries that do not vary over time."""
+        """The WITH list of the named queries that do not change over time."""
         everything = (0, len(self.tokens))
         return self.reader.with_list(position, everything, lambda cte: not self.is_temporal(cte.body))
 

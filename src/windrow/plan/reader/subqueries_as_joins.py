@@ -61,7 +61,7 @@ _BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL
 
 
 def has_subquery(statement: StatementText, part: Range) -> bool:
-    """Whether a range contains a subquery over something that varies over time."""
+    """Whether a range contains a subquery over something that changes over time."""
     return any(True for _ in subqueries(statement, part))
 
 

@@ -359,7 +359,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
     @property
     def is_relation(self) -> bool:
-        """Whether it varies over time."""
+        """Whether it changes over time."""
         return not isinstance(self.query, StreamQuery) and self.query.is_temporal
 
     def refuse_no_stream(self) -> None:
