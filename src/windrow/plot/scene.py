@@ -48,7 +48,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A long distance between two rows that are drawn side by side: after which row, from 0, and how long."""
+    """A long distance between two neighbouring rows: after which row, from 0, and how long."""
 
     after: int
     text: str
@@ -87,11 +87,11 @@ class DrawnMatch:
 
 @dataclass(frozen=True, slots=True)
 class DrawnSequence:
-    """A partition in order: those of its rows that are drawn, and what was found in it.
+    """A partition in order: its drawn rows, and the results found in it.
 
-    `row_count` and `found_count` are how many rows, and windows or matches, there are in all; before those
-    that are drawn, `skipped` rows are not. Windows and matches have their places among the drawn rows, and
-    so have the `gaps` of rows that are drawn by their positions.
+    `row_count` and `found_count` are the total numbers of rows, and of windows or matches; `skipped` rows
+    before the drawn ones are omitted. Windows and matches have their places among the drawn rows, and so have
+    the `gaps` of rows that are drawn by position.
     """
 
     title: str

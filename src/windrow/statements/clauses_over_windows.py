@@ -1,7 +1,7 @@
 """WINDOW BY and MATCH_RECOGNIZE over windows in brackets, and beside them.
 
-A statement is split in two. The rows of the clause are a separate query, whose relation changes over time. The
-clause over its rows at each instant is a relation too, which the statement reads under a hidden name:
+A statement is split in two. The rows of the clause are a separate query, whose relation changes over time.
+The clause over its rows at each instant is a relation too, which the statement reads under a hidden name:
 
     SELECT f.ts FROM s [RANGE 5] WHERE v > 0 WINDOW BY w AS (PARTITION BY k ORDER BY ts START AS f …) HAVING …
 

@@ -15,7 +15,7 @@ _ALSO_NAMES = ("VALUES", "FROM", "TABLE")
 
 
 def opens_query(tokens: TokenList, at: int) -> bool:
-    """Whether a query stands in the parentheses that open at a token.
+    """Whether the parentheses that open at a token contain a query.
 
     >>> from windrow.syntax.tokens import tokenize
     >>> [opens_query(tokenize(sql), 0) for sql in ("(SELECT 1)", "(VALUES 1)", "((SELECT 1))", "(values)")]

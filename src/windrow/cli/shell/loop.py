@@ -1,4 +1,4 @@
-"""Reads statements and commands, runs them, and shows what comes of it."""
+"""Reads statements and commands, runs them, and shows their results."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Shell:
             lines += piece.count("\n") + 1
 
     def run(self, text: str) -> None:
-        """Run what was entered, and show what comes of it, errors included.
+        """Run the input, and show its result, including errors.
 
         Raises
         ------
