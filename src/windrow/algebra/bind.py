@@ -93,7 +93,7 @@ def bind(
     ParseError
         ``MISSING_ORDER_BY`` for MATCH_RECOGNIZE without one over a query that reads streams.
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for what varies in places where no value of it can stand.
+        ``UNSUPPORTED_STREAM`` for time-varying relations in places where no value can replace them.
     """
     binder = _Binder(tokens, rowtimes or {}, relations or {}, own, columns_of, varying)
     binder.islands = [

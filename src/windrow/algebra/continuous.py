@@ -376,7 +376,7 @@ class Reader:
         else:
             after = tokens.partner[index] + 1 if tokens.is_symbol(index, "(") else made[1]
         if not any(start <= index < end for start, end in self._as_they_come):
-            raise _stream_provided(tokens, tokens.span(index, after), "a relation stands in FROM")
+            raise _stream_provided(tokens, tokens.span(index, after), "FROM takes a relation")
         found = self._stream_of(*made) if cte is None else self._named_stream(cte)
         return None if found is None else self._bare(index, after, found, name, stop)
 
@@ -523,7 +523,7 @@ class Reader:
                 and begins_relation(tokens, index)
                 and self._cte(tokens[index].name, index) is None
             ):
-                raise _stream_provided(tokens, tokens[index].span, "a relation stands in FROM")
+                raise _stream_provided(tokens, tokens[index].span, "FROM takes a relation")
 
     def after_with(self, start: int, stop: int) -> int:
         """The token after a statement's WITH list, if any."""
@@ -553,7 +553,7 @@ def _relation_provided(tokens: TokenList, span: Span, what: str) -> AnalysisErro
         condition="RELATION_WHERE_STREAM_IS_NEEDED",
         sql=tokens.sql,
         span=span,
-        hint="ISTREAM(query) makes a stream of what is inserted into a relation",
+        hint="ISTREAM(query) makes a stream of the rows inserted into a relation",
     )
 
 

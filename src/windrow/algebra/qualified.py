@@ -60,7 +60,7 @@ class QualifiedFields:
         }
 
     def named(self) -> list[Range]:
-        """The positions of columns, which keep their names in SELECT; a star has those of its columns."""
+        """The positions of columns, whose names stay in SELECT; a star has those of its columns."""
         return [name.range for name in self.atoms.values() if not is_star(name)]
 
     def items(self, text: Callable[[int, int], SqlText]) -> list[SqlText]:

@@ -30,7 +30,7 @@ class WindowCalls:
     functions
         The columns of functions over frames.
     around
-        The columns that have values of the query around.
+        The columns with outer values.
     """
 
     def __init__(self, tokens: TokenList, query: PatternBlock, own: frozenset[str] = frozenset()) -> None:

@@ -111,7 +111,7 @@ def translate(
     condition = error.getCondition() or "SPARK_ERROR"
     if "writeStream.start" in str(error):
         return UsageError(
-            "this reads a live stream as if it were a table, and its rows come without an end",
+            "this reads a live stream as a table, but its rows are unbounded",
             condition="LIVE_RELATION",
             hint="SELECT STREAM … emits its rows, FROM s [RANGE 10 MINUTES] makes a relation of them, and"
             " EMIT STREAM at the end emits every change: relation.start(sink) starts each of these;"

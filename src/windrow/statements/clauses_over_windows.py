@@ -114,7 +114,7 @@ def with_clauses_cut(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for subqueries that vary in some places of the clause.
+        ``UNSUPPORTED_STREAM`` for time-varying subqueries in some places of the clause.
     """
     tokens = tokenize(text)
     island = _first_clause(tokens, catalog)

@@ -116,7 +116,7 @@ def run_blocking(
         frame = gateway.sql(query.text, rows)
     except WindrowError as error:
         raise error.located(reader.tokens.sql) from error.__cause__
-    text_of_plan = "over what is recorded: all rows, as if all keys were closed"
+    text_of_plan = "over all recorded rows, as if all keys were closed"
     if not live:
         return Relation(frame, text_of_plan, gateway)
     text = None if written.written is None else written.written.sql

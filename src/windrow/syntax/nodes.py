@@ -130,7 +130,7 @@ class BlockText:
     `source` is FROM … WHERE … as written, without groups with QUALIFY and named windows, which stand in
     `group_over` beside groups; `group_by`, `let` and `group_having` are the ranges after those words;
     `having` likewise after the clause, of HAVING or WHERE; `groups_after` are GROUP BY and HAVING of windows,
-    with their words; `tail` holds ORDER BY, LIMIT and the like with
+    with their words; `tail` has ORDER BY, LIMIT and the like with
     their words, empty where they belong to a set operation around the SELECT. `ctes` are the named
     queries that the SELECT sees, outermost first.
     """

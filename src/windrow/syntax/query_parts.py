@@ -58,7 +58,7 @@ def begins_window_by(tokens: TokenList, index: int) -> bool:
     if named and tokens.word(after + 1) == "AS" and tokens.is_symbol(after + 2, "("):
         return True
     if tokens.word(after) == "AS" and tokens.is_symbol(after + 1, "("):
-        # WINDOW by AS (…) is Spark's own named window, unless what it holds is ours
+        # WINDOW by AS (…) is Spark's own named window, unless its content is ours
         if tokens.word(after + 2) != "TYPE":
             return False
         raise _malformed(tokens, after, "the window's name")

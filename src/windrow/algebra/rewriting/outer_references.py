@@ -86,7 +86,7 @@ def find_outer_references(
     around = tokens.parent[query.range[0]]
     scope = next(scopes(tokens, around, clauses), None) if around >= 0 else None
     if scope is None or (scope.source is None and scope.columns is not None):
-        return None  # the query around is MATCH_RECOGNIZE
+        return None  # the outer query is MATCH_RECOGNIZE
     clause = query.clause
     let = {tokens[at].name.lower() for at, _ in (tokens.split(*query.let) if query.let else [])}
     # in a WHEN the rows are read by variables alone, but `v` for `s.v` stays an error there
@@ -176,7 +176,7 @@ def find_in_pattern_windows(
 def _hidden(tokens: TokenList, one: OuterReference, by: str, hint: str) -> AnalysisError:
     name, what = (one.relation, "relation") if one.relation else (one.column, "column")
     return AnalysisError(
-        f"{name} is a {what} of the query around and a {by}",
+        f"{name} is a {what} of the outer query and a {by}",
         condition="AMBIGUOUS_REFERENCE",
         sqlstate="42704",
         sql=tokens.sql,

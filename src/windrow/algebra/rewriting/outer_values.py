@@ -57,11 +57,11 @@ class OuterValues:
     Attributes
     ----------
     references
-        Where columns of the query around are read.
+        The places where outer columns are read.
     fields
         The field of the rows that has a column, by the column with its relation.
     query
-        SELECT DISTINCT over the query around.
+        SELECT DISTINCT over the outer query.
     ctes
         The named queries that it sees, outermost first.
     is_lateral
@@ -253,7 +253,7 @@ def values_of_windows(
     Raises
     ------
     NotSupportedError
-        ``NONDETERMINISTIC_QUERY`` where the query around would have other values when they are read again.
+        ``NONDETERMINISTIC_QUERY`` if the outer query would have other values when it is read again.
     """
     fields, query, ctes = _values(tokens, inner.range[0], references, text)
     is_lateral = _is_lateral(tokens, inner, references, ctes)

@@ -65,7 +65,7 @@ class _Block:
     tail, offset, stage
         ORDER BY and LIMIT, and OFFSET; the last operator of them: ORDER BY 1, OFFSET 2, LIMIT 3.
     is_ordered
-        Whether its rows have an order, which LIMIT and OFFSET keep to.
+        Whether its rows have an order, which LIMIT and OFFSET follow.
     """
 
     source: SqlText

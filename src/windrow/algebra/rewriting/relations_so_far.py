@@ -62,7 +62,7 @@ def relations_so_far(
     own
         The names, in lower case, of the user's own aggregates.
     below
-        Whether rows are gathered below a clause.
+        Whether rows are combined below a clause.
     """
     edits = Edits(tokens)
     clauses = {} if below else _outermost(tokens, own)

@@ -97,9 +97,7 @@ class Shell:
             self.run_statements(text)
         except StoppedError as stopped:
             self.has_failed = True
-            message = (
-                "interrupted" if stopped.is_over else "interrupted; what Spark began still goes on behind"
-            )
+            message = "interrupted" if stopped.is_over else "interrupted; Spark still works in the background"
             errors_console().print(message, style="yellow")
         except WindrowError as error:
             self.has_failed = True
@@ -195,7 +193,7 @@ class Shell:
             self.began(relation.query)
         if isinstance(relation, LiveRelation):
             progress.pause()
-            errors_console().print("this query is live: .watch shows its rows as they come", style="dim")
+            errors_console().print("this query is live: .watch shows its rows as they arrive", style="dim")
             return
         if relation.is_plan:
             progress.pause()

@@ -58,7 +58,7 @@ def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:
     elif plan.end is None:
         emitted = "when the next one begins"
     else:
-        emitted = "when its last row has come, and the rows beside that are known"
+        emitted = "once its last row has arrived, and the rows beside it are known"
     return emitted, _retention(plan, frontier)
 
 
@@ -101,11 +101,14 @@ def _matches(plan: MatchPlan, frontier: Frontier) -> tuple[str, str]:
     if plan.every and at_end:
         emitted = f"when the next row of the partition is known{at_end}"
     if limits_of(plan, frozenset(frontier.values.column_names)):
-        return emitted, "rows of matches that may go on, which WITHIN bounds"
+        return emitted, "rows of matches that may continue, which WITHIN bounds"
     longest = _longest(plan.program)
     if longest is not None:
-        return emitted, f"rows of matches that may go on: the last {_plural(longest)} of each partition"
-    return emitted, "rows of matches that may go on: not bounded, as the pattern and WITHIN do not bound them"
+        return emitted, f"rows of matches that may continue: the last {_plural(longest)} of each partition"
+    return (
+        emitted,
+        "rows of matches that may continue: not bounded, as the pattern and WITHIN do not bound them",
+    )
 
 
 def _of_frame(plan: MatchPlan, frame: PatternFrame, frontier: Frontier) -> str:
@@ -113,12 +116,16 @@ def _of_frame(plan: MatchPlan, frame: PatternFrame, frontier: Frontier) -> str:
     longest = None if frame.seek else _longest(plan.program)
     count = min((most for most in (frame.following, longest) if most is not None), default=None)
     if count is not None:
-        return f"rows whose match may go on: the last {_plural(count)} of each partition" if count else "none"
+        return (
+            f"rows whose match may continue: the last {_plural(count)} of each partition" if count else "none"
+        )
     if frame.seek:
         return "all rows from the first one on for which no match is found: not bounded"
     if limits_of(plan, frozenset(frontier.values.column_names)):
-        return "rows whose match may go on, which WITHIN bounds"
-    return "rows whose match may go on: not bounded, as the frame, the pattern and WITHIN do not bound them"
+        return "rows whose match may continue, which WITHIN bounds"
+    return (
+        "rows whose match may continue: not bounded, as the frame, the pattern and WITHIN do not bound them"
+    )
 
 
 def _longest(program: PatternProgram) -> int | None:

@@ -2,7 +2,7 @@
 
 The partial state of each missing range is known (:class:`~windrow.kernels.aggregates.spec.Partial`). A window
 that covers some is its rows before the first, the range from the first to the last, and its rows after that:
-three states to merge. There are few such ranges, and each is computed once; states are merged, never
+three states to merge. The number of such ranges is small, and each is computed once; states are merged, never
 subtracted.
 """
 

@@ -43,7 +43,7 @@ class ComputedColumns:
     values: Mapping[int, Value]
 
     def of(self, rows: ComputedRows) -> ComputedRows:
-        """The values; columns keep their dictionary encoding."""
+        """The values; columns stay dictionary-coded."""
         columns = {number: _column(value, rows) for number, value in self.values.items()}
         return ComputedRows(columns, rows.count, rows.known)
 

@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 _WORTH_COMPILING = 30_000  # rows
-_PATIENCE = 50_000  # conditions asked in Python, which take a second or two
+_PATIENCE = 50_000  # conditions evaluated in Python, which take a second or two
 Array = np.ndarray
 
 

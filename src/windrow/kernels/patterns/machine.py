@@ -36,7 +36,7 @@ CODES = {
 EVERY, FULL, ANCHORED, FRAMED, SHARED = 1, 2, 4, 8, 16
 """The kind of search, as bits: all matches; matches that reach the limit of their first row; matches that
 begin at the row that is searched from; for each row a match that takes and reads rows up to its limit; the
-result from a row holds for all rows up to it with the same limit.
+result from a row is that of all rows up to it with the same limit.
 """
 
 
@@ -105,7 +105,7 @@ def run(
     opening
         bool, (rows,): where a match may begin at all.
     dependent
-        bool, (labels,): whether `condition` is to be asked too.
+        bool, (labels,): whether `condition` must be evaluated too.
     update
         int64, (labels, registers): how a row of the label changes each register, see `CODES`.
     skip

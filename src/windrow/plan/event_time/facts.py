@@ -32,7 +32,7 @@ HIDDEN = "__of_"
 """The prefix of columns that Windrow adds to queries."""
 
 UNTIL = f"{HIDDEN}until"
-"""The prefix of added columns that hold the end of validity of a stream's versions."""
+"""The prefix of added columns with the end of validity of a stream's versions."""
 
 
 def watermark_at(place: int) -> str:

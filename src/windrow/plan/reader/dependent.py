@@ -77,7 +77,7 @@ def dependent(reading: ReaderState, rows: BlockRows, bracket: Range) -> Dependen
         statement.stand(before)
         statement.around_read = set()
         if not wanted:
-            raise UnreadError("a subquery that reads the query around it in this way", bracket)
+            raise UnreadError("a subquery that is correlated in this way", bracket)
         around, keys = _around(statement, rows, wanted)
         found = _read(reading, shape, around, bracket)
         read = [mine for mine, theirs in keys if theirs in statement.around_read]
@@ -165,7 +165,9 @@ def _read(reading: ReaderState, shape: Shape, around: BlockRows, bracket: Range)
     names = visible_names(statement, query, rows)
     hidden = [item for item in order if place_of(statement.tokens, names, item) is None]
     if hidden and query.distinct:
-        raise UnreadError("ORDER BY of what is not selected beside DISTINCT", hidden[0].expression)
+        raise UnreadError(
+            "ORDER BY of an expression that is not selected, with DISTINCT", hidden[0].expression
+        )
     beside = []
     for item in hidden:
         rows, column = column_of(statement, rows, item.expression)
@@ -274,7 +276,7 @@ def _selected(
     """
     node = each(statement, select, rows, ())
     if node.is_whole:
-        raise UnreadError("columns of a subquery that reads the query around it", bracket)
+        raise UnreadError("columns of a correlated subquery", bracket)
     known = {column.id: column for column in rows.node.columns}
     further = [
         (Column(made, known[own].name, known[own].type), one)

@@ -155,7 +155,7 @@ class QueryReader:
 
     def _planned(self, read: Callable[[], Node], text: Callable[[], SqlText], at: Range) -> Node:
         """The plan that is read from a query; if it has no nodes, that of its text in each interval."""
-        # a name that Spark does not know may be one of the query around
+        # a name that Spark does not know may be one of the outer query
         return or_instead(
             self.statement, read, lambda why: whole_pieces(self._reading, text(), at, why), *_NAMES
         )
@@ -184,7 +184,7 @@ class QueryReader:
     # -- SELECTs --------------------------------------------------------------------------------------
 
     def _with_keys(self, shape: Shape, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
-        """The rows of a query, and its sort keys: its own columns, or hidden ones after the given count."""
+        """The rows of a query, and its sort keys: its own columns, or hidden ones after this count."""
         if not isinstance(shape, Select):
             node = self.query(shape)
             return node, [self._sort_key(node, item) for item in items], len(node.columns)

@@ -112,7 +112,7 @@ def _in_subquery(
     """The partners of rows in the subquery of a condition that is just IN."""
     operand = _operand(reading.statement, start, bracket[0] - 1)
     if operand[0] != start:
-        raise UnreadError("what stands before IN", operand)
+        raise UnreadError("the operand of IN", operand)
     return _partners(reading, rows, bracket, operand)
 
 
@@ -292,7 +292,7 @@ def _only(statement: StatementText, node: Node, keys: Sequence[str], value: Colu
         GroupAggregate(only, AggregateCall(only.id, "max", None, False, (),
              SqlText.of(f"any_value({ROWS}.{value.id})"), span), inside.columns[-1].id, True, bracket),
     )  # fmt: skip
-    groups = Aggregate(inside, by, calls, "GROUP BY the query around", bracket, len(keys))
+    groups = Aggregate(inside, by, calls, "GROUP BY the outer query", bracket, len(keys))
     sql = statement.tokens.sql
     written = Piece(sql[span.start : span.stop], sql, span.start)
     return OneRow(groups, count.id, only, statement.written(bracket), bracket, written)
@@ -318,7 +318,7 @@ def _with_aggregate_of(
     if len(select.items) != 1 or over_of(statement, select) is not None:
         return None
     correlated = _correlated(reading, rows, select, None)
-    assert correlated is not None, "only the value of IN may read the query around"
+    assert correlated is not None, "only the operand of IN may be correlated"
     rows, found = correlated
     if found.conditions or not found.keys:
         return None
@@ -539,7 +539,7 @@ def _operand(statement: StatementText, start: int, stop: int) -> Range:
     found = parse_expression(tokens, first, stop)
     is_value = isinstance(found, OperationNode) and found.operator not in _BOOLEAN
     if first >= stop or not (is_value or not isinstance(found, OperationNode | Opaque)):
-        raise UnreadError("what stands before IN", (first, stop + 1))
+        raise UnreadError("the operand of IN", (first, stop + 1))
     return first, stop
 
 

@@ -34,7 +34,7 @@ class SmallTable:
     sources
         The classes of the operators that its rows come from, or of the lists of their files.
     is_deterministic
-        Whether it gives the same rows each time.
+        Whether it returns the same rows each time.
     """
 
     gateway: Gateway

@@ -36,7 +36,7 @@ def with_names_around(
     Raises
     ------
     WindrowError
-        The first error, if no name in the query is a column of a query around it.
+        The first error, if no name in the query is an outer column.
     """
     algebra = bound(None)
     if algebra is None:

@@ -81,7 +81,7 @@ class ColumnCall:
 
 @dataclass(frozen=True)
 class Cast:
-    """A value cast to another type, given as SQL."""
+    """A value cast to another type, written as SQL."""
 
     value: ColumnTree
     kind: str

@@ -152,7 +152,7 @@ class PlanPart:
     sources
         The classes of the operators that its rows come from, or of the lists of their files.
     is_deterministic
-        Whether it gives the same rows each time.
+        Whether it returns the same rows each time.
     """
 
     frame: DataFrame

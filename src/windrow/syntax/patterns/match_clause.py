@@ -150,7 +150,7 @@ class _Parser(Cursor):
         return following.kind is TokenKind.NUMBER or following.word in ("INTERVAL", "INCLUSIVE")
 
     def named_key(self, item: Range) -> tuple[Range, str | None]:
-        """A key of PARTITION BY, and the name that it is given."""
+        """A key of PARTITION BY, and its alias."""
         start, stop = item
         named = stop - start > 2 and self.tokens.word(stop - 2) == "AS" and self.tokens[stop - 1].is_name
         return ((start, stop - 2), self.tokens[stop - 1].name) if named else (item, None)

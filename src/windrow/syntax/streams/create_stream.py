@@ -49,7 +49,7 @@ class CreateStream:
     name, target, columns
         The name of the stream, its token, and the columns.
     replace, if_not_exists
-        Whether what has the name is replaced, or kept.
+        Whether an existing stream is replaced, or remains.
     source
         A table's name or a path; None for a named stream.
     location
@@ -60,7 +60,7 @@ class CreateStream:
         The tokens of ``ORDERED``, ``UNORDERED``, ``LAG``, ``IDLE``, ``FUTURE``, ``RETAIN``, ``CHECK``,
         ``UNIQUE``, ``GROWING`` and ``WHEN``, by these words.
     lag, idle, future, retain
-        The lengths that they give, which have units.
+        Their lengths, which have units.
     check, when
         The conditions of ``CHECK`` and ``WHEN``.
     unique, growing, ends

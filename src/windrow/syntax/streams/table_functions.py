@@ -262,7 +262,7 @@ def window_call(tokens: TokenList, call: FunctionCall) -> TableFunctionCall:
     if key is not None and key.columns is None:
         raise _wrong(tokens, key.tokens[0], "a key is columns", "write key => DESCRIPTOR(k)")
     if data.partition_by and kind != "SESSION":
-        hint = "windows of time are the same for all rows; GROUP BY tells them apart"
+        hint = "time windows are the same for all rows: leave it out, and write the columns in GROUP BY"
         raise _wrong(tokens, data.partition_by[0], f"{kind} has no PARTITION BY", hint)
     keys = (*data.partition_by, *(key.columns or () if key is not None else ()))
     others = ("data", "timecol", "key")

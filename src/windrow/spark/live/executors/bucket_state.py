@@ -217,5 +217,5 @@ def not_computed() -> ExecutionError:
         "a value that the query computes does not fit its type, or is one that Spark alone computes",
         condition="VALUE_ON_EXECUTORS",
         hint="SET spark.windrow.live.host = driver, and start the query anew with another checkpoint: Spark"
-        " computes the value there, or says what is wrong with it",
+        " computes the value there, or reports the error",
     )

@@ -71,8 +71,7 @@ def _refuse_other(plan: LivePlan) -> None:
     why = why_not(plan)
     if why is not None:
         raise UsageError(
-            "this relation is live: its rows come as long as it runs, and on Spark's executors it does not"
-            f" run yet, because of {why}",
+            f"this relation is live, and Spark's executors do not support {why}",
             condition="LIVE_RELATION",
             hint="relation.start('folder', checkpoint='folder of its own') starts it",
         )

@@ -120,7 +120,7 @@ class InMemorySteps(MicroBatches):
 
     def _narrow(self, batch: DataFrame) -> Narrow | None:
         """The columns of a micro-batch to read; None for all of them."""
-        if self._reads_all or self.retains_malformed:  # what is wrong is told by all columns
+        if self._reads_all or self.retains_malformed:  # all columns show what is wrong
             return None
         frame, columns = self._own(batch), {}
         for at, name, _ in self.streams():

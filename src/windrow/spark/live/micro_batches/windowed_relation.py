@@ -203,9 +203,7 @@ class WindowedRelation:
         query = self._windowed.over_windows
         assert query is not None
         gateway = Gateway(self._gateway.spark, self._gateway.parameters)
-        texts = (
-            {} if self._windowed.passes_on else query.tables
-        )  # which is asked no more what it made of a row
+        texts = {} if self._windowed.passes_on else query.tables  # whose results for rows are not read again
         with gateway.translated():
             tables = {
                 name: stored_table(

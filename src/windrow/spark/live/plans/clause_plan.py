@@ -128,7 +128,7 @@ class WhyRelation:
     refused
         The error to raise if a stream is required.
     below
-        Whether rows are gathered below a clause, so that this has a relation for its rows.
+        Whether rows are combined below a clause, so that its input is a relation.
     """
 
     refused: WindrowError
@@ -365,7 +365,7 @@ class ClausePlan(RowtimePlan):
             if relations.keys().isdisjoint(clause.rows.relations()):
                 return WhyRelation(
                     self._unsupported(
-                        "a clause over what is there, beside one over a live stream, is not supported",
+                        "a clause over a table beside one over a live stream is not supported",
                         clause.span,
                         "make a table of its result: CREATE TABLE … AS",
                     )

@@ -515,7 +515,7 @@ class EmittedPlan(LivePlan):
 
 
 def _next(frame: DataFrame, until: int) -> int | None:
-    """The first instant after the given one at which rows enter or leave."""
+    """The first instant after `until` at which rows enter or leave."""
 
     def after(column: str) -> Column:
         return F.min(F.when((F.col(column) > until) & (F.col(column) != NEVER), F.col(column)))

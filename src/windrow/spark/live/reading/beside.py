@@ -1,7 +1,7 @@
 """Queries over live streams, windows or matches that process each row alone, read into plans.
 
 SQL around a clause is evaluated over the output of one micro-batch, so none of its rows may depend on later
-rows. If so, columns that are passed on keep the properties of the streams' columns: the rowtime, and the
+rows. If so, columns that are passed on have the properties of the streams' columns: the rowtime, and the
 punctuations of the stream.
 """
 
@@ -161,12 +161,11 @@ class Beside:
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=place(what.split()[0]),
-                hint="beside the clause each row is looked at by itself; what gathers rows needs a window of"
-                " time over the clause: FROM (SELECT …) [RANGE 1 HOUR]",
+                hint="put a time window over the clause to combine its rows: FROM (SELECT …) [RANGE 1 HOUR]",
             )
         if self.mixes_rowtimes:
             return AnalysisError(
-                "what UNION ALL puts together has its rowtime in different columns",
+                "the sides of UNION ALL have their rowtimes in different columns",
                 condition="ORDER_NOT_ROWTIME",
                 sql=tokens.sql,
                 span=place("UNION"),

@@ -272,7 +272,7 @@ class _Text:
         while isinstance(shape, OrderedBlock):
             shape = shape.query
         if not isinstance(shape, Select):
-            raise UnknownShapeError("what is no block")
+            raise UnknownShapeError("a query that is not a SELECT")
         return shape, stop
 
     def _select(self, select: Select) -> Iterator[OfRows]:

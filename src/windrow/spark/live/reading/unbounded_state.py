@@ -160,7 +160,7 @@ def _needs(query: Blocking, columns: tuple[Collection[str], ...]) -> str:
         if not own:
             needs.append("it is bounded by punctuations of its streams")
         elif len(known) < len(origins) or len({stream for stream, _ in known}) > 1:
-            needs.append("it is bounded by nothing, as it goes by what is computed")
+            needs.append("nothing bounds it, because it depends on computed columns")
         else:
             names = ", ".join(column for _, column in known)
             needs.append(f"it is bounded by punctuations of {known[0][0]} on {names}")

@@ -379,7 +379,7 @@ class WindowLowering:
         """
         item = self.windows[side.window.key]
         if in_bracket is None and (None in side.window.partition or item.on is not None):
-            return "what is computed in the bracket of a window"
+            return "an expression in the bracket of a window"
         in_bracket = in_bracket or {}
         scanned = {
             column.id: name

@@ -70,7 +70,7 @@ def planned_windows(
         condition="UNSUPPORTED_STREAM",
         sql=reader.tokens.sql,
         span=query.span,
-        hint="cast it in a query in FROM, or record the streams and run the query over what is recorded",
+        hint="cast it in a query in FROM, or record the streams and run the query over the recorded rows",
     )
 
 

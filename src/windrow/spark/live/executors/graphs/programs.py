@@ -58,4 +58,4 @@ def keys_of(
 def key_labels(key: Key, names: Mapping[str, str]) -> tuple[str, ...]:
     """The user's names of the columns, as far as they have names; others are computed."""
     labels = [None if isinstance(one, DerivedKey) else names.get(one) for one in key]
-    return tuple(dict.fromkeys(one or "what is computed" for one in labels))
+    return tuple(dict.fromkeys(one or "a computed column" for one in labels))

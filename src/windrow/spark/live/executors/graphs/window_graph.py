@@ -59,7 +59,7 @@ class WindowGraph(Graph):
         if self.windowed.parts:
             return "CHANGELOG OF"
         if self.windowed.passes_on and self._operators is not None:
-            return "rows as they come, beside a table"
+            return "rows as they arrive, beside a table"
         if any(side.made is not None for side in self.windowed.sides):
             return "streams that queries make, or that are recorded"
         if any(side.window.by_value is not None for side in self.windowed.sides):

@@ -85,11 +85,7 @@ def _of_join(node: plan.Join) -> Reason | None:
             what = "a condition other than = between the rows of two streams"
         return Reason(what, one.at, _IN_AN_INTERVAL)
     if not node.keys:
-        what = (
-            "EXISTS without an equality with the query around it"
-            if of_query
-            else "a join without an equality"
-        )
+        what = "EXISTS without an equality with the outer query" if of_query else "a join without an equality"
         return Reason(what, node.at, "compare by =, two columns of one type")
     for column, _ in node.keys:
         kind = _type(node.left, column)
@@ -105,7 +101,7 @@ def _of_sort(node: plan.Sort) -> Reason | None:
     if not node.keys:  # it would be any rows, and others whenever the query is run
         return Reason(f"{node.label.split()[0].upper()} without ORDER BY", node.at)
     if node.partition:
-        what = "LIMIT in a subquery that reads the query around it"
+        what = "LIMIT in a correlated subquery"
         return Reason(what, node.at, "an aggregate, such as MAX, in place of ORDER BY … LIMIT 1")
     for key in node.keys:
         kind = _type(node.input, key.column)
