@@ -95,7 +95,7 @@ def _distances(sequence: Drawn) -> list[float]:
 
 
 def edges(sequence: Drawn, start: int, stop: int, half: float) -> tuple[float, float]:
-    """Where a stretch of rows begins and ends, its first and last row included."""
+    """Where a range of rows begins and ends, including its first and last row."""
     last = min(stop, len(sequence.rows) - 1)
     return sequence.rows[start].x - half, sequence.rows[last].x + half
 

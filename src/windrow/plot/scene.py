@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What an axis shows: its title, and whether its places are times or whole numbers.
+    """The description of an axis: its title, and whether its places are times or whole numbers.
 
     With `levels`, its places are their numbers, from 0 at the bottom: texts.
     """
@@ -108,9 +108,9 @@ class DrawnSequence:
 class SequenceScene:
     """Windows or matches over sequences.
 
-    `variables` are those of the pattern, in the order in which they stand in it. `more_sequences` says
-    whether there are others than those that are drawn. `order` is the key of ORDER BY whose values rows show,
-    if that is a number or a time that rises; `subtitle` is what the clause says, in lines.
+    `variables` are those of the pattern, in its order. `more_sequences` says whether there are others than
+    the drawn ones. `order` is the key of ORDER BY whose values rows show, if that is an ascending number or
+    time; `subtitle` is the clause, in lines.
     """
 
     title: str
@@ -165,7 +165,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class ArrivalScene:
-    """What arrived at a stream; `x` is the axis of arrival, `y` that of rowtimes."""
+    """The entries that arrived at a stream; `x` is the axis of arrival, `y` that of rowtimes."""
 
     title: str
     x: Axis

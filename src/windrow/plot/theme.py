@@ -30,10 +30,10 @@ __all__ = [
 ]
 
 WIDTH = 720
-"""Of the plot itself, in pixels."""
+"""The width of the plot itself, in pixels."""
 
 Picture = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
-"""What a picture may be to Altair."""
+"""The types of Altair charts that a picture may be."""
 
 INK = "#22303c"
 FAINT = "#8a97a3"

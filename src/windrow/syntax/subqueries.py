@@ -28,7 +28,7 @@ def opens_query(tokens: TokenList, at: int) -> bool:
 
 
 def subqueries(tokens: TokenList, within: Range) -> Iterator[Range]:
-    """The outermost subqueries of a stretch, each with its parentheses."""
+    """The outermost subqueries of a range, each with its parentheses."""
     at, stop = within
     while at < stop:
         if opens_query(tokens, at):

@@ -150,7 +150,7 @@ class KeptRows:
         return pa.concat_tables(found) if found else None
 
     def tables(self, *columns: str) -> Iterable[pa.Table]:
-        """These columns of all rows, as far as they exist, a chunk at a time."""
+        """These columns of all rows, if they exist, one chunk at a time."""
         for chunk in self.chunks.values():
             rows = chunk.rows.select([name for name in columns if name in chunk.rows.column_names])
             yield rows if chunk.alive.all() else rows.filter(pa.array(chunk.alive))

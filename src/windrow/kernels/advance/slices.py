@@ -36,7 +36,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Reached:
-    """What one slice reports to all others.
+    """The report of one slice to all others.
 
     Attributes
     ----------

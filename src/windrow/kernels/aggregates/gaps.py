@@ -45,7 +45,7 @@ def across(
     hi: Ints,
     gaps: Gaps,
 ) -> Result:
-    """As `evaluate`, for windows of which some cover gaps."""
+    """As `evaluate`, for windows some of which cover gaps."""
     first = np.searchsorted(gaps.low, lo)
     last = np.searchsorted(gaps.stop, hi, side="right") - 1
     broken = first <= last

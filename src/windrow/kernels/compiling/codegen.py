@@ -451,7 +451,7 @@ class Translator:
         return self.stored(f"np.{dtype}({result})", known, dtype)
 
     def remainder(self, result: str, names: list[str], known: str | None, wide: np.dtype) -> None:
-        """The remainder with the sign of the left operand, as C has it."""
+        """The remainder with the sign of the left operand, as in C."""
         left, right = names
         if wide != _INT64:
             self.per_row.add(f"{result} = np.fmod({left}, {right})")

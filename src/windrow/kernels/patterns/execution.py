@@ -262,7 +262,7 @@ def _mode(plan: MatchPlan) -> int:
 
 
 def _anchored(plan: MatchPlan) -> bool:
-    """Whether the search begins anew at each first row.
+    """Whether each first row is searched from separately.
 
     If a register contains the first row, threads with different first rows never merge. So nothing is lost if
     those of a later one are only tried after the earlier one has no match.

@@ -1,4 +1,4 @@
-"""What arrived at a stream, entry by entry."""
+"""The entries that arrived at a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reference interpreter evaluates by Spark: each question once, alone or in batches."""
+"""The reference interpreter's questions to Spark: each is evaluated once, alone or in batches."""
 
 from __future__ import annotations
 

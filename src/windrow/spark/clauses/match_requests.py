@@ -177,7 +177,7 @@ def _kind(column: str, types: Mapping[str, DataType]) -> DataType:
 def _scope(draft: MatchDraft, item: SparkCondition, decoded: Mapping[str, Column]) -> list[Column]:
     """The variables of a condition as structs, and the columns of the current row.
 
-    Lists of which Spark computes aggregates are columns with the aggregates' names.
+    Lists that Spark aggregates are columns with the aggregates' names.
     """
     lists = calls_of_spark(draft.running)
     fields: dict[str, list[Column]] = {}

@@ -22,7 +22,7 @@ def of_connect(untyped: object) -> bool:
 
 
 def explained_by_connect(frame: DataFrame, mode: str) -> str:
-    """What ``frame.explain`` prints."""
+    """The text of ``frame.explain``."""
     return str(frame._explain_string(mode=mode))  # type: ignore[operator]
 
 

@@ -184,13 +184,13 @@ class LiveQuery:
     def state(self) -> DataFrame:
         """The state after the last micro-batch, and what delays the bound.
 
-        A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those that wait for the
+        A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those buffered until the
         frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
         ``rows``, ``bytes``, ``oldest`` rowtime, ``bound`` in event time, and ``holds``: whether others wait
-        for this one, because its bound is the least; a single stream or producer delays nothing. Of a query
-        with EMIT there is a row for what is retained of each stream (``rows``), and one for the state of
-        operators in place of rows (``operators``); of SELECT STREAM over whole streams one for each operator
-        (``operator``). ``why`` is which rows these are, and until when, as EXPLAIN says it.
+        for this one, because its bound is the least; a single stream or producer delays nothing. A query with
+        EMIT has a row for the retained rows of each stream (``rows``), and one for the state of operators in
+        place of rows (``operators``); SELECT STREAM over whole streams has one for each operator
+        (``operator``). ``why`` says which rows these are, and until when they are retained, as in EXPLAIN.
         """
         return QueryState(self.kept()).frame(self._spark)
 

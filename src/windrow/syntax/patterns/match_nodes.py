@@ -1,4 +1,4 @@
-"""What the parser of MATCH_RECOGNIZE finds: frozen trees of ranges of tokens."""
+"""The nodes that the parser of MATCH_RECOGNIZE makes: frozen trees of ranges of tokens."""
 
 from __future__ import annotations
 

@@ -56,11 +56,11 @@ class PatternWindowCall:
 class PatternBlock:
     """A SELECT over windows with patterns.
 
-    `source` is FROM and WHERE, `relations` what stands in FROM, `alias` the name of its relation, if it has
-    one and not several, which are `joined`. `other_windows` are the definitions of windows without patterns,
-    `qualify` is QUALIFY with its condition, before or after them, and `tail` what stands after both.
-    `made_by` is where the clause begins of which the windows' rows are, GROUP BY, HAVING or WINDOW BY; None
-    for those of FROM.
+    `source` is FROM and WHERE, `relations` the relations in FROM, `alias` the name of its only relation;
+    several are `joined`. `other_windows` are the definitions of windows without patterns, `qualify` is
+    QUALIFY with its condition, before or after them, and `tail` is the part after both. `made_by` is the
+    position of the clause that makes the windows' rows: GROUP BY, HAVING or WINDOW BY; None for those of
+    FROM.
     """
 
     range: Range

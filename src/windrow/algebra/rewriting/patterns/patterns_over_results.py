@@ -385,7 +385,7 @@ class QueryAround:
         return [key for key in keys if _is_in(key, [window.range])]
 
     def beside_windows(self, parts: list[Range]) -> list[Range]:
-        """The stretches outside of windows with patterns."""
+        """The ranges outside of windows with patterns."""
         windows = [window.range for window in self.query.windows]
         return [found for part in parts for found in self.outside_of(part, windows)]
 

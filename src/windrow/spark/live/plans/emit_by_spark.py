@@ -1,4 +1,4 @@
-"""Queries with EMIT of which a part has no operator: Spark evaluates them over all retained rows."""
+"""Queries with EMIT, a part of which has no operator: Spark evaluates them over all retained rows."""
 
 from __future__ import annotations
 
