@@ -67,7 +67,7 @@ _NEED_SPARK = {
 
 
 def load_ipython_extension(ipython: object) -> None:
-    """What ``%load_ext windrow`` calls: see `docs/notebook.md`."""
+    """The entry point of ``%load_ext windrow``: see `docs/notebook.md`."""
     importlib.import_module("windrow.notebook").load(ipython)
 
 

@@ -1,4 +1,4 @@
-"""What Windrow needs of its environment, whether it is there, and how to repair what is not.
+"""The requirements of Windrow's environment, whether they are met, and how to repair failures.
 
 The checks are plain data, which ``windrow doctor`` prints. No package that may be missing is imported at
 module level, so that the checks run in a broken environment too.

@@ -39,13 +39,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of the user's text: offsets of the first character and of the one after the last."""
+    """A part of the user's text: offsets of the first character and of the one after the last."""
 
     start: int
     stop: int
 
     def shifted(self, by: int) -> Span:
-        """The same stretch in a text that has `by` more characters before it."""
+        """The same part in a text that has `by` more characters before it."""
         return Span(self.start + by, self.stop + by)
 
 
@@ -146,11 +146,11 @@ class WindrowError(Exception):
         return render(self)
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback: the query is at fault, and no Python."""
+        """The text that IPython shows in place of a traceback: the query is at fault, not the Python code."""
         return [render(self)]
 
     def _repr_html_(self) -> str:
-        """What a notebook shows where the error is displayed."""
+        """The HTML that a notebook shows for the error."""
         return render_html(self)
 
 
@@ -302,7 +302,7 @@ def caret(sql: str, span: Span, width: int | None = None) -> str:
 
 
 def _around(line: str, start: int, stop: int, room: int) -> tuple[int, int]:
-    """The part of a line to print: the stretch at fault, and as much around it as fits."""
+    """The part of a line to print: the text at fault, and as much around it as fits."""
     widths = [_columns(one) for one in line]
     if sum(widths) <= room:
         return 0, len(line)
@@ -328,7 +328,7 @@ def _columns(text: str) -> int:
 
 
 def render_html(error: WindrowError) -> str:
-    """The error as HTML: its message, the line with the stretch at fault marked, and the hint."""
+    """The error as HTML: its message, the line with the text at fault marked, and the hint."""
     parts = [
         '<div style="border-left:3px solid #c9362b;padding:4px 12px;text-align:left">',
         f'<b style="color:#c9362b">{html.escape(error.condition)}</b> {html.escape(error.message)}',

@@ -54,7 +54,7 @@ class Changes:
 _IN_PLACE_OF = {
     "insert": "write to a named stream by INSERT INTO s, or session.stream('s').producer('p').insert(rows)",
 }
-"""What does what other libraries have an attribute for."""
+"""The alternatives to attributes of other libraries."""
 _OF_DATAFRAMES = [name for name in dir(DataFrame) if not name.startswith("_")]
 
 
@@ -498,7 +498,7 @@ def as_plan(gateway: Gateway, text: str) -> Relation:
 
 
 def no_rows(gateway: Gateway) -> Relation:
-    """What a statement returns that is no query: no rows, and no columns."""
+    """The result of a statement that is not a query: no rows, and no columns."""
     return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "done when it was run", gateway)
 
 

@@ -175,7 +175,7 @@ class TimeVaryingRelation(Relation):
         return _late(self._gateway, streams, streams[0].scale)
 
     def late_for_groups(self, most: int = 3) -> tuple[SetAside, ...]:
-        """How many rows of which streams are late for a group, and `most` of each stream."""
+        """How many rows of each stream are late for a group, and a sample of at most `most` of each."""
         with self._gateway.translated():
             late = [stream.own_late() for stream in self._query.late_for_groups.streams_late()]
             found = [one for rows in late if rows is not None for one in counted_late(rows, most)]

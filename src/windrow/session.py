@@ -575,7 +575,7 @@ class Session:
         return {name: count for name, count in found.items() if count}
 
     def set_aside(self, most: int = 3) -> tuple[SetAside, ...]:
-        """The late rows and quarantined bounds of recorded streams: how many of which streams, and why.
+        """The counts of late rows and quarantined bounds of recorded streams, by stream and reason.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What a session is passed is checked here, and attributes that it lacks are explained."""
+"""Checks the arguments of a session, and explains attributes that it lacks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _IN_PLACE_OF = {
     "readStream": "session.stream('s', session.spark.readStream…, rowtime='ts') makes a stream of its rows",
     "createDataFrame": "session.register('t', rows) takes tables of pandas and Arrow, and DataFrames",
 }
-"""What stands in place of an attribute of SparkSession's, other than that of `session.spark`."""
+"""The alternatives to attributes of SparkSession, other than `session.spark`."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

@@ -1,1 +1,3 @@
-"""What a query means, as immutable nodes: windows over rows that Spark makes, read by SQL that Spark runs."""
+"""The algebra of queries, as immutable nodes: windows over rows that Spark computes, read by SQL that Spark
+runs.
+"""

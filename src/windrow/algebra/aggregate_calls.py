@@ -1,8 +1,7 @@
-"""Finds the aggregates over a window in the text of a SELECT, and what else the text reads.
+"""Finds the aggregates over a window in the text of a SELECT, and the columns that the rest reads.
 
-``AVG(w.val)`` after WINDOW BY w is computed for every window, inside the operator; it is taken out of
-the text and a column stands in its place. A call around such an aggregate (``MAX(AVG(w.val))``) is
-Spark's own, over all windows.
+``AVG(w.val)`` after WINDOW BY w is computed for every window, inside the operator; in the text, a column
+replaces it. A call around such an aggregate (``MAX(AVG(w.val))``) is Spark's own, over all windows.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ AGGREGATES = frozenset({*_KERNEL, *_OF_SPARK, *_ARRAY})
 
 
 def kernel_function(name: str) -> str | None:
-    """The kernel's name of an aggregate, empty where the kernel lacks it; None where `name` is no aggregate.
+    """The kernel's name of an aggregate, empty if the kernel lacks it; None if `name` is not an aggregate.
 
     >>> kernel_function("mean"), kernel_function("listagg"), kernel_function("upper")
     ('avg', '', None)
@@ -68,7 +67,7 @@ def kernel_function(name: str) -> str | None:
 
 @dataclass(frozen=True)
 class Aggregates:
-    """The calls found, and which token ranges they stand at."""
+    """The calls found, and their token ranges."""
 
     calls: tuple[AggregateCall, ...]
     at: dict[Range, AggregateCall]
@@ -86,9 +85,9 @@ def find_aggregates(
 ) -> Aggregates:
     """The aggregates over `window` in these ranges; the same text twice is one aggregate.
 
-    `others` are the names of the other variables in scope; `piece` returns the text of a range for Spark, and
-    `qualified` are the fields that are read with their relations, `own` the names of the user's aggregates.
-    `read_around` returns the fields that stand for columns of the query around in a call.
+    `others` are the names of the other variables in scope; `piece` returns the text of a range for Spark;
+    `qualified` are the fields that are read with a qualifier; `own` are the names of the user's aggregates.
+    `read_around` returns the fields that replace columns of the outer query in a call.
     """
     found: dict[Range, AggregateCall] = {}
     by_text: dict[str, AggregateCall] = {}
@@ -135,7 +134,7 @@ def own_call(tokens: TokenList, start: int, piece: Callable[[Range], SqlText], c
 def aggregate_ranges(
     tokens: TokenList, ranges: list[Range], window: str, own: frozenset[str] = frozenset()
 ) -> list[Range]:
-    """Where aggregates over `window` stand in these ranges, `own` ones of the user's among them."""
+    """The ranges of aggregates over `window` in these ranges, including the user's `own`."""
     return _innermost([call for start, stop in ranges for call in _calls(tokens, start, stop, window, own)])
 
 
@@ -150,7 +149,7 @@ def find_calls(
 
 
 def places_of_calls(tokens: TokenList, ranges: list[Range]) -> list[Range]:
-    """Where aggregates over groups stand in these ranges, not those in subqueries or with OVER."""
+    """The ranges of aggregates over groups in these ranges, except those in subqueries or with OVER."""
     found = []
     for start, stop in ranges:
         last = start
@@ -166,7 +165,7 @@ def find_uses(
 ) -> tuple[Uses, ...]:
     """Which of these variables the ranges read, and which of their fields; `skip` is left out.
 
-    Of the `qualified` fields, those that are read with their relations, the variable has another name.
+    For `qualified` fields that are read with a qualifier, the variable has another name.
     """
     known = {name.lower(): name for name in names}
     fields: dict[str, set[str] | None] = {}
@@ -209,7 +208,7 @@ def find_uses(
 
 
 def aggregate_over_windows(window: Window) -> Span | None:
-    """Where an aggregate stands that Spark computes over all windows: the first one, None without one."""
+    """The first aggregate that Spark computes over all windows; None without one."""
     tokens = tokenize(window.sql)
     own = {call.span.start for call in window.aggregates}
     read = [
@@ -219,7 +218,7 @@ def aggregate_over_windows(window: Window) -> Span | None:
     ]
 
     def is_read(index: int) -> bool:
-        """Whether it stands there, and not in a subquery."""
+        """Whether it is at that position, and not in a subquery."""
         parent = tokens.parent[index]
         in_subquery = parent >= 0 and tokens.word(parent + 1) in ("SELECT", "WITH") and is_read(parent)
         return not in_subquery and any(tokens[index].start in part for part in read)
@@ -283,7 +282,7 @@ def _is_aggregate(name: Token) -> bool:
 
 
 def _in_subquery(tokens: TokenList, index: int, start: int) -> bool:
-    """Whether a token stands in a subquery that begins after `start`."""
+    """Whether a token is in a subquery that begins after `start`."""
     parent = tokens.parent[index]
     while parent >= start:
         if tokens.word(parent + 1) in ("SELECT", "WITH"):
@@ -357,7 +356,7 @@ def _is_path(tokens: TokenList, start: int, stop: int) -> bool:
 
 
 def _innermost(calls: list[Range]) -> list[Range]:
-    """The calls in which no other stands, of calls in the order of the text; those around one are Spark's."""
+    """The calls that contain no others, of calls in the order of the text; those around one are Spark's."""
     following = zip_longest(calls, calls[1:])
     return [call for call, after in following if after is None or after[0] >= call[1]]
 
@@ -392,7 +391,7 @@ def calls_aggregate(tokens: TokenList, item: Range) -> bool:
 
 
 def _is_framed_call(tokens: TokenList, after: int) -> bool:
-    """Whether OVER follows a call, be it after FILTER (…), IGNORE NULLS or RESPECT NULLS."""
+    """Whether OVER follows a call, possibly after FILTER (…), IGNORE NULLS or RESPECT NULLS."""
     while tokens.word(after) in ("FILTER", "IGNORE", "RESPECT"):
         after = tokens.partner[after + 1] + 1 if tokens.is_symbol(after + 1, "(") else after + 2
     return tokens.word(after) == "OVER"

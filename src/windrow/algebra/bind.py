@@ -1,4 +1,4 @@
-"""From SELECTs to the algebra: which SQL makes the rows, which reads the windows.
+"""From SELECTs to the algebra: the SQL that makes the rows, and the SQL that reads the windows.
 
 Only text is moved here; names and types are looked up when Spark analyses the pieces.
 """
@@ -65,7 +65,7 @@ def bind(
     apart: Sequence[Range] = (),
     varying: Collection[str] | None = None,
 ) -> BoundStatement | None:
-    """The algebra of one statement of a script, or None if no WINDOW BY and no MATCH_RECOGNIZE is in it.
+    """The algebra of one statement of a script; None if it has no WINDOW BY and no MATCH_RECOGNIZE.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def bind(
     ParseError
         ``MISSING_ORDER_BY`` for MATCH_RECOGNIZE without one over a query that reads streams.
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for what varies in places where no value of it can stand.
+        ``UNSUPPORTED_STREAM`` for time-varying relations in places where no value can replace them.
     """
     binder = _Binder(tokens, rowtimes or {}, relations or {}, own, columns_of, varying)
     binder.islands = [
@@ -107,7 +107,7 @@ def bind(
 
 
 ColumnsOf = Callable[[SqlText, tuple[Window | Match, ...]], Sequence[str] | None]
-"""The names of the columns of a query that reads these windows; None where they are not known."""
+"""The names of the columns of a query that reads these windows; None if they are unknown."""
 
 Island = BlockText | MatchRelation | PatternBlock
 _WORDS = {BlockText: "WINDOW BY", MatchRelation: "MATCH_RECOGNIZE", PatternBlock: "a pattern"}
@@ -143,7 +143,9 @@ class _Binder:
     # -- text with windows in place of SELECTs ------------------------------------------------------
 
     def text(self, start: int, stop: int) -> SqlText:
-        """A stretch of the user's text in which every clause of ours reads its windows or matches instead."""
+        """A part of the user's text in which every clause of Windrow is replaced by its windows or
+        matches.
+        """
         inside = [one for one in self.islands if start <= one.range[0] and one.range[1] <= stop]
         outermost = [
             one
@@ -161,7 +163,7 @@ class _Binder:
         return SqlText.of(*parts)
 
     def verbatim(self, start: int, stop: int) -> SqlText:
-        """The user's text, with the relations that names in it stand for."""
+        """The user's text, with names replaced by their relations."""
         parts: list[SqlText | RelationText | str] = []
         for place, (index, key) in self.named.items():
             if start <= place < stop:
@@ -268,7 +270,7 @@ class _Binder:
         )  # fmt: skip
 
     def correlated(self, query: BlockText, ranges: list[Range]) -> Correlated | ValuesOfWindows | None:
-        """What a SELECT reads of the query around it where its windows are made; `ranges` are read after."""
+        """The outer columns that a SELECT reads before its windows are made; `ranges` are read after."""
         tokens = self.tokens
         calls = aggregate_ranges(tokens, ranges, query.clause.name, self.own)
         references = find_outer_references(tokens, query, self.clauses(), calls, self.columns_in())
@@ -280,7 +282,7 @@ class _Binder:
         return values_of_windows(tokens, query, references, self.text)
 
     def varying_values(self, query: BlockText, ranges: list[Range]) -> VaryingValues | None:
-        """What subqueries of the clause, and of aggregates in `ranges`, read that changes over time."""
+        """The time-varying values that subqueries of the clause, and of aggregates in `ranges`, read."""
         tokens, clause, varying = self.tokens, query.clause, self.varying
         if varying is None:
             return None
@@ -296,8 +298,8 @@ class _Binder:
         return [island for island in self.islands if not isinstance(island, PatternBlock)]
 
     def columns_in(self) -> Callable[[Range, Range | None], Sequence[str] | None] | None:
-        """Returns the names of the columns of relations in FROM, which may read others; None without
-        Spark.
+        """A function that returns the names of the columns of relations in FROM, which may be lateral; None
+        without Spark.
         """
         columns_of = self.columns_of
         if columns_of is None:
@@ -344,14 +346,16 @@ class _Binder:
     def fragment(
         self, tokens: Range, names: Callable[[Range], dict[Range, str]] | None = None
     ) -> WindowFragment:
-        """An expression, with what `names` says in place of stretches of it."""
+        """An expression, with the substitutes in `names` for parts of it."""
         text = self.text(*tokens) if names is None else self.replace(tokens, names(tokens))
         return WindowFragment(text, parse_expression(self.tokens, *tokens), self.tokens.span(*tokens))
 
     def predicate(
         self, tokens: Range, clause: WindowClause, qualified: QualifiedFields, texts: Mapping[Range, str]
     ) -> WindowFragment:
-        """A predicate, with texts in place of stretches; two row variables in it are compared by identity."""
+        """A predicate, with texts in place of parts; row variables that it compares are compared by
+        identity.
+        """
         expression = parse_expression(self.tokens, *tokens, qualified.atoms, deeply=True)
         replaced = _identities(compared_rows(self.tokens, [tokens], clause)) | qualified.replaced()
         replaced |= texts
@@ -391,7 +395,7 @@ class _Binder:
         qualified: QualifiedFields,
         values: ValuesOfWindows,
     ) -> SqlText:
-        """The rows for each value of the query around."""
+        """The rows for each value of the outer query."""
 
         def text(start: int, stop: int) -> SqlText:
             if (start, stop) == query.source and not values.is_lateral:
@@ -423,7 +427,7 @@ class _Binder:
         order_by: tuple[WindowFragment, ...],
         qualified: Sequence[SqlText] = (),
     ) -> SqlText:
-        """Every row as a struct, and its keys; `qualified` are columns that are read with their relations."""
+        """Every row as a struct, and its keys; `qualified` are columns that are read with a qualifier."""
         keys: list[SqlText] = []
         for name, fragments in ((partition_key, partition_by), (order_key, order_by)):
             keys += [
@@ -436,7 +440,7 @@ class _Binder:
     # -- the SELECT over the windows ---------------------------------------------------------------
 
     def stars(self, select: Range) -> list[int]:
-        """Where a bare * stands as an item of the SELECT list."""
+        """The bare * items of the SELECT list."""
         tokens = self.tokens
         return [
             start
@@ -456,7 +460,7 @@ class _Binder:
         qualified: QualifiedFields,
         correlated: Correlated | ValuesOfWindows | None,
     ) -> tuple[SqlText | None, SqlText]:
-        """HAVING and the whole SELECT, both over the relation `key`, of which a star leaves `hidden` out."""
+        """HAVING and the whole SELECT, both over the relation `key`; a star leaves `hidden` out."""
         tokens = self.tokens
         select = without_distinct(tokens, query.select)
         found = {item: aliased(tokens, item) for item in tokens.split(*select)}
@@ -507,7 +511,7 @@ class _Binder:
         return having, SqlText.of(*parts)
 
     def own_name(self, start: int, stop: int, replaced: list[Range]) -> list[str]:
-        """The name that an item of SELECT has by what is written, where `replaced` in it are other words."""
+        """The name that an item of SELECT has by its text, if the words in `replaced` are different."""
         if not replaced:
             return []
         is_path = (start, stop) in replaced and self.tokens.is_symbol(stop - 2, ".")
@@ -521,7 +525,7 @@ class _Binder:
         names: list[str],
         replaced: dict[Range, str],
     ) -> None:
-        """HAVING may use the names of SELECT, as in Spark, where one plainly stands for a value."""
+        """Substitute names of SELECT in HAVING, as in Spark, where one certainly stands for a value."""
         taken = {known.lower() for known in names}
         start, stop = name.range
         if len(name.parts) > 1 or name.parts[0].lower() in taken or any(a <= start < b for a, b in replaced):
@@ -531,7 +535,7 @@ class _Binder:
                 replaced[start, stop] = "(" + self.replace(expression, replaced).render() + ")"
 
     def replace(self, tokens: Range, replaced: Mapping[Range, str]) -> SqlText:
-        """A stretch with some token ranges replaced by words of ours, of which the outermost count."""
+        """A range with some token ranges replaced by generated words; of nested ones the outermost count."""
         start, stop = tokens
         inside = sorted(at for at in replaced if start <= at[0] and at[1] <= stop)
         parts: list[str | Piece | SqlText] = []
@@ -565,13 +569,15 @@ def _identities(compared: dict[int, Variable]) -> dict[Range, str]:
 
 
 def _inside(places: Sequence[Range], around: Range) -> list[Range]:
-    """Of places in order, those that another one covers."""
+    """Of positions in order, those within another one."""
     first, last = (bisect_left(places, (end, 0)) for end in around)
     return [place for place in places[first:last] if place[1] <= around[1]]
 
 
 def _with_argument_uses(aggregates: Aggregates, uses: tuple[Uses, ...], names: list[str]) -> tuple[Uses, ...]:
-    """Adds what arguments of aggregates read beside the window's own rows (``AVG(w.val - s.val)``)."""
+    """Adds the columns that arguments of aggregates read besides the window's own rows (``AVG(w.val -
+    s.val)``).
+    """
     fields_of = {use.name: use.fields for use in uses}
     names = [*names, *(QUALIFIED + name for name in names)]
     for use in (use for call in aggregates.calls for use in call.others):

@@ -45,7 +45,7 @@ __all__ = ["MatchBinder", "stands_in_from"]
 
 
 def stands_in_from(tokens: TokenList, index: int) -> bool:
-    """Whether a name stands for a relation of the session, and for no query with a name."""
+    """Whether a name is that of a relation of the session, and not of a named query."""
     name = tokens[index].name.lower()
     return (
         not tokens.is_symbol(index - 1, ".")
@@ -57,7 +57,9 @@ def stands_in_from(tokens: TokenList, index: int) -> bool:
 
 
 class BoundTexts(Protocol):
-    """The SQL of a statement's parts, in which the clauses inside read their windows and matches."""
+    """The SQL of a statement's parts, in which the clauses inside are replaced by their windows and
+    matches.
+    """
 
     tokens: TokenList
     rowtimes: Mapping[str, str]
@@ -66,7 +68,7 @@ class BoundTexts(Protocol):
     windows: dict[Range, Window | Match]
 
     def text(self, start: int, stop: int) -> SqlText:
-        """A stretch of the user's text."""
+        """A part of the user's text."""
 
     def prefix(self, ctes: tuple[Cte, ...]) -> SqlText:
         """WITH and the named queries that a clause sees."""
@@ -75,12 +77,14 @@ class BoundTexts(Protocol):
         """The SELECTs with WINDOW BY and the relations with MATCH_RECOGNIZE."""
 
     def columns_in(self) -> ColumnsOf | None:
-        """Returns the names of the columns of relations in FROM; None where they are not needed."""
+        """A function that returns the names of the columns of relations in FROM; None if they are not
+        needed.
+        """
 
     def fragment(
         self, tokens: Range, names: Callable[[Range], dict[Range, str]] | None = None
     ) -> WindowFragment:
-        """An expression, with what `names` says in place of stretches of it."""
+        """An expression, with the substitutes in `names` for parts of it."""
 
     def keyed_rows(
         self,
@@ -93,14 +97,14 @@ class BoundTexts(Protocol):
         """Every row as a struct, and its keys."""
 
     def replace(self, tokens: Range, replaced: Mapping[Range, str]) -> SqlText:
-        """A stretch with other words in places of it."""
+        """A range with other words in some places."""
 
     def stars(self, select: Range) -> list[int]:
-        """Where a bare * stands as an item of SELECT."""
+        """The bare * items of SELECT."""
 
 
 class MatchBinder:
-    """Makes nodes of the clauses of a statement."""
+    """Makes the nodes of a statement's clauses."""
 
     def __init__(self, texts: BoundTexts) -> None:
         self._texts, self._tokens = texts, texts.tokens
@@ -140,7 +144,7 @@ class MatchBinder:
         order_by: tuple[WindowFragment, ...],
         values: ValuesOfMatches,
     ) -> SqlText:
-        """The rows for each value of the query around; `prefix` is the WITH list that the clause sees."""
+        """The rows for each value of the outer query; `prefix` is the WITH list that the clause sees."""
         texts = self._texts
         if not values.is_lateral:
             return texts.keyed_rows(prefix, values.joined(source), partition_by, order_by)
@@ -150,7 +154,7 @@ class MatchBinder:
         return SqlText.of(around, values.for_each(rows))
 
     def of_query(self, query: PatternBlock) -> Match:
-        """The windows one after the other, each over the rows and the values of the one before."""
+        """The windows one after the other, each over the rows and the results of the one before."""
         prefix = self._texts.prefix(tuple(used_ctes(self._tokens, query.ctes, query.range)))
         source = self._texts.text(*query.source)
         calls = WindowCalls(self._tokens, query, self._own)
@@ -207,8 +211,8 @@ class MatchBinder:
     ) -> Match:
         """The node.
 
-        `has_values` says that the rows have the values of the query around already. The name of the
-        `relation` is that of a variable that all rows match, unless one of the pattern has the name.
+        `has_values` says that the rows already have the values of the outer query. The name of the `relation`
+        is that of a variable that all rows match, unless one of the pattern has the name.
         """
         tokens = self._tokens
         is_ordered = bool(order_by)
@@ -284,7 +288,7 @@ class MatchBinder:
         )  # fmt: skip
 
     def _varying_values(self, clause: MatchClause, at: int) -> VaryingValues | None:
-        """What subqueries of the clause read that changes over time."""
+        """The time-varying values that subqueries of the clause read."""
         tokens, varying = self._tokens, self._texts.varying
         if varying is None:
             return None
@@ -294,7 +298,7 @@ class MatchBinder:
         return varying_values(tokens, parts, varying, None, self._texts.text, at)
 
     def _with_columns(self, outside: Mapping[Range, Name], texts: Mapping[Range, str]) -> Replace:
-        """Returns texts with columns in their places, but for stretches in which others stand."""
+        """A function that returns texts with columns substituted, except in ranges with other substitutes."""
         columns = {at: quoted(name.parts[0]) for at, name in outside.items()} | dict(texts)
 
         def text(part: Range, replaced: Mapping[Range, str]) -> SqlText:
@@ -308,11 +312,11 @@ class MatchBinder:
         return text
 
     def _order(self, clause: MatchClause) -> tuple[tuple[WindowFragment, OrderItem], ...]:
-        """ORDER BY; nothing where it is left out."""
+        """ORDER BY; empty if it is left out."""
         return tuple((self._texts.fragment(item.expression), item) for item in clause.order_by)
 
     def _not_rewritten(self, made_by: int) -> NotSupportedError:
-        """Windows with patterns over groups or windows, in a text in which these are in no query inside."""
+        """The error for windows with patterns over groups or windows that could not be rewritten."""
         return NotSupportedError(
             "a window with a pattern over groups of the same SELECT is not supported here",
             condition="UNSUPPORTED_CLAUSE",
@@ -322,7 +326,7 @@ class MatchBinder:
         )
 
     def _refuse_streams(self, source: Range, clause: MatchClause) -> None:
-        """Refuse an arbitrary order of rows of streams, which come in that of their rowtime."""
+        """Refuse an arbitrary order of rows of streams, which are in order of their rowtime."""
         tokens = self._tokens
         for at in range(*source):
             if (
@@ -340,7 +344,7 @@ class MatchBinder:
                 )
 
     def _rowtime(self, source: Range, clause: MatchClause) -> tuple[tuple[WindowFragment, OrderItem], ...]:
-        """The order of a stream, where no other is named; none of what is no stream."""
+        """The order of a stream, if no other is written; empty for other relations."""
         (start, stop), tokens = source, self._tokens
         is_name = stop == start + 1 or alias_after(tokens, start + 1, stop) == stop - 1
         is_stream = stands_in_from(tokens, start) and tokens[start].name.lower() in self._rowtimes
@@ -353,6 +357,6 @@ class MatchBinder:
 
 
 def _some_columns(clause: MatchClause, keys: Sequence[WindowFragment]) -> list[str]:
-    """Names of columns of the result, which has one without those that are hidden, even if none is read."""
+    """Names of columns of the result, at least one that is not hidden, even if none is read."""
     names = [key.expression.parts[-1] for key in keys if isinstance(key.expression, Name)]
     return [*names[:1], *(item.name for item in clause.measures[:1])]

@@ -1,4 +1,4 @@
-"""A statement: SQL for Spark in which each clause of ours has become a reference to its node."""
+"""A statement: SQL for Spark in which each clause of Windrow is a reference to its node."""
 
 from __future__ import annotations
 

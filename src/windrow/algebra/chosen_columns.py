@@ -1,4 +1,4 @@
-"""What a statement selects, if it only chooses and renames columns of its windows.
+"""The columns that a statement selects, if it only selects and renames columns of its windows.
 
 SELECT s.k, ep, AVG(w.x) AS a FROM …   →   field k of s, ep, an aggregate as a
 """
@@ -24,7 +24,7 @@ class ChosenColumn:
 
 
 def chosen_columns(statement: BoundStatement) -> list[ChosenColumn] | None:
-    """The columns of the last window that the statement selects, if no two share a name; else None."""
+    """The columns of the last window that the statement selects, if no two share a name; otherwise None."""
     key = statement.windows[-1].key
     if [part.key for part in statement.text.parts if isinstance(part, RelationText)] != [key]:
         return None

@@ -1,7 +1,7 @@
-"""The algebra of continuous queries: time-varying relations, and the streams made of them.
+"""The algebra of continuous queries: time-varying relations, and the streams derived from them.
 
-The text of a query stays the user's. What changes over time in its FROM, windows of streams and time-varying
-views, become inputs: keys in the text, to be replaced by what those relations are at an instant.
+The text of a query stays the user's. Windows of streams and time-varying views in its FROM become inputs:
+keys in the text, to be replaced by those relations at an instant.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class WindowedStream:
 
     @property
     def is_bare(self) -> bool:
-        """Whether no window is written: its rows as they come, as of ``[NOW]``."""
+        """Whether no window is written: its rows as they arrive, as of ``[NOW]``."""
         return self.window.tokens[0] == self.window.tokens[1]
 
 
@@ -74,7 +74,7 @@ class NamedRelation:
 
 @dataclass(frozen=True)
 class ChangelogOf:
-    """``CHANGELOG OF (query) [KEY (columns)]``: a table that does not vary."""
+    """``CHANGELOG OF (query) [KEY (columns)]``: a static table."""
 
     key: str
     query: Query
@@ -88,10 +88,10 @@ _SET_OPERATORS = ("UNION", "EXCEPT", "INTERSECT", "MINUS")
 
 @dataclass(frozen=True)
 class Query:
-    """A relation: the SQL that makes it at any instant out of its inputs, whose keys stand in the text.
+    """A relation: the SQL that computes it at any instant from its inputs, whose keys are in the text.
 
-    `tokens` are the query's. Of ``SELECT ISTREAM(a, b) FROM …`` they are `items`, what is in the brackets,
-    and the `rest` after them.
+    `tokens` are the query's. For ``SELECT ISTREAM(a, b) FROM …`` they are `items`, the range in the brackets,
+    and the `rest` after it.
     """
 
     sql: str
@@ -104,7 +104,7 @@ class Query:
 
     @property
     def is_temporal(self) -> bool:
-        """Whether any of the inputs does."""
+        """Whether any of the inputs is time-varying."""
         return any(not isinstance(item, ChangelogOf) for item in self.inputs)
 
 
@@ -127,13 +127,13 @@ Continuous = Query | StreamQuery
 
 @dataclass
 class Reader:
-    """Reads a text in which these names are streams, and those time-varying relations.
+    """Reads a text in which some names are streams, and others time-varying relations.
 
-    Names count as Spark's do, in capitals or not.
+    Names are matched as in Spark, regardless of case.
 
-    `selects` are the places of the SELECTs that return a stream (SELECT STREAM), also in FROM and WITH. In
-    them a stream without a window is its rows as they come. `declared` are the streams that the statement
-    itself declares, by the places of their names, or of the brackets around their queries. `tables` are
+    `selects` are the positions of the SELECTs that return a stream (SELECT STREAM), also in FROM and WITH. In
+    them a stream without a window is its rows as they arrive. `declared` are the streams that the statement
+    itself declares, by the positions of their names, or of the brackets around their queries. `tables` are
     streams that are tables too.
     """
 
@@ -160,14 +160,14 @@ class Reader:
         return self._query(SqlText(), self.text(start, stop), start, stop)
 
     def reads_unused(self) -> bool:
-        """Whether anything varies in the named queries of the text, also in those that nothing uses."""
+        """Whether any named query of the text is time-varying, including unused ones."""
         for at in self.tokens.places("WITH"):
             for cte in with_items(self.tokens, at):
                 self.read(*cte.body)
         return bool(self.inputs)
 
     def _selects_stream(self, start: int, stop: int) -> bool:
-        """Whether a query is SELECT STREAM, after a WITH list and in brackets of its own."""
+        """Whether a query is SELECT STREAM, after a WITH list and inside brackets."""
         tokens, at = self.tokens, self.after_with(start, stop)
         while at < stop and tokens.is_symbol(at, "("):
             close = tokens.partner[at]
@@ -177,12 +177,16 @@ class Reader:
         return at < stop and tokens[at].start in self.selects
 
     def _selected(self, query: Query) -> StreamQuery:
-        """SELECT STREAM: of streams without windows their rows as they come, of others what is inserted."""
+        """SELECT STREAM: the rows of streams without windows as they arrive; of other inputs, the inserted
+        rows.
+        """
         bare = any(isinstance(item, WindowedStream) and item.is_bare for item in query.inputs)
         return StreamQuery("RSTREAM" if bare else "ISTREAM", query, (), query.span)
 
     def _stream_of(self, start: int, stop: int) -> StreamQuery | None:
-        """The stream of a query in FROM or WITH, by ISTREAM and its like or SELECT STREAM; None of others."""
+        """The stream of a query in FROM or WITH, by ISTREAM and its like or SELECT STREAM; None for
+        others.
+        """
         while self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == stop - 1:
             start, stop = start + 1, stop - 1
         found = parse_to_stream(self.tokens, start, stop)
@@ -205,7 +209,7 @@ class Reader:
         return replace(found, names=named_columns(self.tokens, columns, f"WITH {cte.name}"))
 
     def stream(self, to_stream: ToStream) -> StreamQuery:
-        """A stream made of a relation."""
+        """A stream derived from a relation."""
         tokens, (start, stop) = self.tokens, to_stream.query
         prefix = self.with_list(start, to_stream.tokens)
         if to_stream.rest is not None:
@@ -236,7 +240,7 @@ class Reader:
     # -- text ----------------------------------------------------------------------------------------
 
     def text(self, start: int, stop: int) -> SqlText:
-        """The user's text in which inputs are keys, and named queries that are streams are left out."""
+        """The user's text in which inputs are keys, without the named queries that are streams."""
         parts: list[SqlText] = []
         at = index = start
         while index < stop:
@@ -251,7 +255,9 @@ class Reader:
         return SqlText.of(*parts)
 
     def with_list(self, position: int, body: Range, keep: Callable[[Cte], bool] = lambda _: True) -> SqlText:
-        """WITH and the queries to `keep` seen at a position and used in the body, but for streams."""
+        """WITH and the queries in `keep` that are visible at a position and used in the body, except
+        streams.
+        """
         seen = {cte.name.lower(): cte for cte in visible_ctes(self.tokens, position)}
         used = used_ctes(self.tokens, list(seen.values()), body)
         return self._with_text([cte for cte in used if not self._is_stream(cte) and keep(cte)])
@@ -264,7 +270,7 @@ class Reader:
         return SqlText.of(word, SqlText.join(", ", items), " ")
 
     def _with(self, index: int) -> tuple[SqlText, int] | None:
-        """A WITH list without what is a stream or not used, and the token after it."""
+        """A WITH list without streams and unused queries, and the token after it."""
         tokens = self.tokens
         if tokens.word(index) != "WITH" or tokens.is_symbol(index - 1, "."):
             return None
@@ -280,13 +286,13 @@ class Reader:
         return parse_to_stream(self.tokens, *cte.body) is not None or self._selects_stream(*cte.body)
 
     def _piece(self, start: int, stop: int) -> SqlText:
-        """The text from the start of a token to the end of the one before another, with a space after it."""
+        """The text from the start of a token to the end of the one before another, followed by a space."""
         return piece_of(self.tokens, start, stop, " ")
 
     # -- inputs --------------------------------------------------------------------------------------
 
     def _input(self, index: int, stop: int) -> tuple[SqlText, int] | None:
-        """What varies and begins at a token: the text in its place, and the token after it."""
+        """A time-varying relation that begins at a token: its text, and the token after it."""
         tokens = self.tokens
         refuse_alias_before(tokens, index)
         if tokens.is_symbol(index - 1, "."):
@@ -344,7 +350,7 @@ class Reader:
         return self._placed((index, after), item, name, stop)
 
     def _made_in_from(self, index: int) -> Range | None:
-        """The query of a stream that stands in FROM, in brackets or by its name, or ISTREAM and its like."""
+        """The query of a stream in FROM, in brackets, by its name, or by ISTREAM and its like."""
         tokens = self.tokens
         if not begins_relation(tokens, index):
             return None
@@ -361,7 +367,7 @@ class Reader:
         return cte.body if cte is not None and self._is_stream(cte) else None
 
     def _unwindowed(self, index: int, made: Range, stop: int) -> tuple[SqlText, int] | None:
-        """A stream made by a query in FROM, without a window: SELECT STREAM takes its rows as they come."""
+        """A stream made by a query in FROM, without a window: SELECT STREAM reads its rows as they arrive."""
         tokens, after = self.tokens, index + 1
         name: str | None = None
         cte = None if made[0] >= index else self._cte(tokens[index].name, index)
@@ -370,12 +376,12 @@ class Reader:
         else:
             after = tokens.partner[index] + 1 if tokens.is_symbol(index, "(") else made[1]
         if not any(start <= index < end for start, end in self._as_they_come):
-            raise _stream_provided(tokens, tokens.span(index, after), "a relation stands in FROM")
+            raise _stream_provided(tokens, tokens.span(index, after), "FROM takes a relation")
         found = self._stream_of(*made) if cte is None else self._named_stream(cte)
         return None if found is None else self._bare(index, after, found, name, stop)
 
     def _after_call(self, index: int) -> int:
-        """The token after ISTREAM(…) and its like, with what rows are compared by."""
+        """The token after ISTREAM(…) and its like, including DIFFERENCE USING."""
         tokens, after = self.tokens, self.tokens.partner[index + 1] + 1
         if tokens.word(after) in ("DIFFERENCE", "DIFFERENCES") and tokens.is_symbol(after + 2, "("):
             return tokens.partner[after + 2] + 1
@@ -417,7 +423,7 @@ class Reader:
         return self._placed((index, after), item, name, stop)
 
     def _source(self, index: int, bracket: int) -> tuple[str | StreamQuery, str | None]:
-        """The stream that a window is of, and its name if it has one."""
+        """The stream that a window is over, and its name if it has one."""
         tokens = self.tokens
         if tokens[index].start in self.declared:
             name = tokens[bracket - 1].name if tokens[index].is_name else None
@@ -468,7 +474,7 @@ class Reader:
         return self._placed((index, after), ChangelogOf(self._key(index), query, columns, span), None, stop)
 
     def _placed(self, at: Range, item: Input, name: str | None, stop: int) -> tuple[SqlText, int]:
-        """The input's key where it stood, under the name that the query knows it by."""
+        """The input's key in place of its text, under its name in the query."""
         self.inputs[at] = item
         named = alias_after(self.tokens, at[1], stop) is not None or name is None
         return SqlText.of(RelationText(item.key), " " if named else f" AS {quoted(name or '')} "), at[1]
@@ -492,7 +498,7 @@ class Reader:
             raise _stream_provided(self.tokens, self.tokens[index].span, what)
 
     def refuse_bare_streams(self, query: Query) -> None:
-        """Refuse a stream without a window in a query that changes over time.
+        """Refuse a stream without a window in a time-varying query.
 
         Raises
         ------
@@ -517,10 +523,10 @@ class Reader:
                 and begins_relation(tokens, index)
                 and self._cte(tokens[index].name, index) is None
             ):
-                raise _stream_provided(tokens, tokens[index].span, "a relation stands in FROM")
+                raise _stream_provided(tokens, tokens[index].span, "FROM takes a relation")
 
     def after_with(self, start: int, stop: int) -> int:
-        """The token after the WITH list that a statement may begin with."""
+        """The token after a statement's WITH list, if any."""
         if self.tokens.word(start) != "WITH":
             return start
         items = with_items(self.tokens, start)
@@ -547,7 +553,7 @@ def _relation_provided(tokens: TokenList, span: Span, what: str) -> AnalysisErro
         condition="RELATION_WHERE_STREAM_IS_NEEDED",
         sql=tokens.sql,
         span=span,
-        hint="ISTREAM(query) makes a stream of what is inserted into a relation",
+        hint="ISTREAM(query) makes a stream of the rows inserted into a relation",
     )
 
 

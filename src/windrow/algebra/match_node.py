@@ -1,4 +1,4 @@
-"""The node of MATCH_RECOGNIZE: a relation of rows, and what the clause says of its matches."""
+"""The node of MATCH_RECOGNIZE: a relation of rows, and the clause over it."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from windrow.syntax.tokens import TokenKind, TokenList
 __all__ = ["Match", "MatchExpression", "Replace", "compiled", "mentioned_outside", "tree_of"]
 
 _MOST_PERMUTED = 6
-"""The permutations of more parts that match in several ways are more instructions than a pattern may have."""
+"""The most parts of a PERMUTE that match in several ways: more would need too many instructions."""
 
 Replace = Callable[[Range, Mapping[Range, str]], SqlText]
 
 
 @dataclass(frozen=True)
 class MatchExpression:
-    """A measure or a condition: its name or variable, where it stands, and what it reads of the match."""
+    """A measure or a condition: its name or variable, its position, and what it reads of the match."""
 
     name: str
     range: Range
@@ -50,15 +50,15 @@ class MatchExpression:
 class Match:
     """One MATCH_RECOGNIZE.
 
-    `rows` returns the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `labels`
-    are the variables of the pattern; `members` says of each of them, and of each subset, which labels it
-    stands for. `mentioned` are the names outside of the clause that may be columns of its result, None for
-    all columns. `replace` returns the user's text of a range with words of ours in place of some stretches.
-    For a window of OVER, `functions` are the measures that are functions over the frame, and `query` is the
-    SELECT over its result. Where no order is named, `is_ordered` is false, and the key of `order_by` is a
-    constant. The query `around` returns values of the query around, and the columns of the rows that have
-    them are `hidden`; `outside` are those that stand for stretches of the clause, where `replace` puts them.
-    Some of both have values of subqueries that are `varying`.
+    `rows` returns the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `labels` are
+    the variables of the pattern; `members` has, for each of them and each subset, the labels that it stands
+    for. `mentioned` are the names outside of the clause that may be columns of its result, None for all
+    columns. `replace` returns the user's text of a range with generated words in place of some parts. For a
+    window of OVER, `functions` are the measures that are functions over the frame, and `query` is the SELECT
+    over its result. If no order is written, `is_ordered` is false, and the key of `order_by` is a constant.
+    The query `around` returns values of the outer query, and the columns of the rows with them are `hidden`;
+    `outside` are those that replace parts of the clause, by `replace`. Some of both have values of subqueries
+    that are `varying`.
     """
 
     key: str
@@ -87,12 +87,12 @@ class Match:
 
     @property
     def span(self) -> Span:
-        """Where the clause stands."""
+        """The position of the clause."""
         return self.clause.span
 
     @property
     def outer(self) -> SqlText:
-        """What stands in place of the relation and the clause, or of the SELECT."""
+        """The text that replaces the relation and the clause, or the SELECT."""
         return SqlText.of(" ", RelationText(self.key)) if self.query is None else self.query
 
     def expression(
@@ -103,16 +103,16 @@ class Match:
         deeply: bool = False,
         alone: Collection[int] | None = None,
     ) -> Expression:
-        """An expression as :func:`parse_expression` has it, in which columns stand for what is `outside`."""
+        """An expression as from :func:`parse_expression`, in which columns replace `outside` values."""
         outside = {at: name for (at, _), name in self.outside.items()}
         return parse_expression(self.tokens, *part, outside | dict(atoms or {}), deeply=deeply, alone=alone)
 
     def reads_outside(self, part: Range) -> bool:
-        """Whether values of the query around stand in a stretch."""
+        """Whether a part contains values of the outer query."""
         return any(part[0] <= start < part[1] for start, _ in self.outside)
 
     def members_of(self, variable: str | None) -> frozenset[int] | None:
-        """The labels that a variable stands for; None, for all rows, of none."""
+        """The labels that a variable stands for; None, for all rows, without a variable."""
         return None if variable is None else self.members[variable]
 
 
@@ -186,7 +186,7 @@ def compiled(
 
 
 def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None:
-    """The names in the text around a clause, in lower case; None where a star may stand for any."""
+    """The names in the text around a clause, in lower case; None if a star may stand for any."""
     after = clause[1] + (tokens.word(clause[1]) == "AS")
     if after < len(tokens) and tokens[after].is_name and tokens.is_symbol(after + 1, "("):
         return None  # an alias that names all columns
@@ -212,5 +212,5 @@ def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None
 
 
 def _is_operand(tokens: TokenList, at: int) -> bool:
-    """Whether a word is a name, so that a star after it multiplies."""
+    """Whether a word is a name, so that a following star multiplies."""
     return tokens[at].kind is TokenKind.WORD and tokens.word(at) not in ("SELECT", "DISTINCT", "ALL")

@@ -37,7 +37,7 @@ class NamedQueries:
     piece: Callable[[Range], SqlText]
 
     def prefix(self, ctes: tuple[Cte, ...]) -> SqlText:
-        """WITH and these queries, of which a SELECT sees the innermost of one name.
+        """WITH and these queries; a SELECT sees the innermost one of each name.
 
         Raises
         ------

@@ -34,16 +34,16 @@ ROW = "__row"
 """The struct with a row of the input."""
 
 IS_ROW = "__is_row_of_window"
-"""Whether a row is one of a window, not the row of NULLs that stands for an empty one."""
+"""Whether a row belongs to a window, and is not the row of NULLs that stands for an empty one."""
 
 SINCE = "__since"
 """The rowtime of a window, or of a match, in a query that does not select it."""
 
 IDENTITY = "__row_of_"
-"""Prefix of the columns that stand for row variables where two of them are compared."""
+"""Prefix of the columns that stand for row variables that are compared with each other."""
 
 QUALIFIED = "__of_"
-"""Prefix of a variable's rows, and of their fields, where a field is read with its relation: ``s.r.k``."""
+"""Prefix of a variable's rows, and of their fields, for fields that are read with a qualifier: ``s.r.k``."""
 
 _TWIN = re.compile(r"__twin\d+_(.*)", re.DOTALL)
 _WRITTEN = re.compile(rf"`?{QUALIFIED}([^`.]+)`?\.`{QUALIFIED}([^`]*)`")
@@ -52,7 +52,7 @@ _AS_SINCE = re.compile(rf"\s*,[^,()]* AS {SINCE}\b")
 _EXCEPT_SINCE = re.compile(rf" EXCEPT \({SINCE}\)")
 
 OUTER = "__outer"
-"""The relation of the values that columns of the query around have."""
+"""The relation of the values of outer columns."""
 
 _OF_AROUND = re.compile(rf"(?:`?(?:{QUALIFIED}\w+|{OUTER})`?\.)?`{QUALIFIED}{OUTER}\d*\.([^`]*)`")
 
@@ -60,10 +60,10 @@ POSITIONAL = "__windrow_"
 """Prefix of the names of positional parameters."""
 
 PATTERN_CALL = "__over"
-"""Prefix of the columns that have what is called over windows with patterns."""
+"""Prefix of the columns for calls over windows with patterns."""
 
 AGGREGATE = "__aggregate"
-"""Prefix of the columns that have aggregates over a window."""
+"""Prefix of the columns for aggregates over a window."""
 
 
 def partition_key(number: int) -> str:
@@ -82,17 +82,17 @@ def hoisted(number: int) -> str:
 
 
 def of_relation(relation: str, column: str) -> str:
-    """The field of a row that has a column of one of the relations in FROM."""
+    """The field of a row for a column of one of the relations in FROM."""
     return f"{QUALIFIED}{relation}.{column}"
 
 
 def twin(number: int, field: str) -> str:
-    """The field of a row that has one of several columns with one name."""
+    """The field of a row for one of several columns with the same name."""
     return f"__twin{number}_{field}"
 
 
 def visible_field(field: str) -> str | None:
-    """A field of a row as users know it; None for one that is only read with its relation.
+    """The user's name of a field of a row; None for one that is only read with a qualifier.
 
     >>> visible_field("day"), visible_field(twin(2, "day")), visible_field(of_relation("r", "day"))
     ('day', 'day', None)
@@ -104,7 +104,7 @@ def visible_field(field: str) -> str | None:
 
 
 def as_written(text: str) -> str:
-    """SQL over rows in which fields stand with their relations as users write that.
+    """SQL over rows in which qualified fields are written as users write them.
 
     >>> as_written(f"`{QUALIFIED}s`.`{of_relation('r', 'day')}` > 2")
     's.r.day > 2'
@@ -124,7 +124,7 @@ def without_since(text: str) -> str:
 
 
 def piece_of(tokens: TokenList, start: int, stop: int, after: str = "") -> SqlText:
-    """The text of these tokens as it is written, and what stands after it; nothing of no tokens."""
+    """The text of these tokens as it is written, followed by `after`; empty without tokens."""
     if start >= stop:
         return SqlText()
     span = tokens.span(start, stop)
@@ -132,7 +132,7 @@ def piece_of(tokens: TokenList, start: int, stop: int, after: str = "") -> SqlTe
 
 
 def verbatim(tokens: TokenList, start: int, stop: int) -> SqlText:
-    """A stretch of the user's text; `?` becomes a named parameter, as pieces go to Spark in another order."""
+    """A part of the user's text; `?` becomes a named parameter, because pieces may be reordered for Spark."""
     sql = tokens.sql
     parts = []
     markers = [tokens[at].start for at in parameter_marks(tokens)]

@@ -1,7 +1,7 @@
-"""Finds what an expression of MATCH_RECOGNIZE reads of the match: navigations, aggregates, numbers.
+"""Finds the parts of a MATCH_RECOGNIZE expression that read the match: navigations, aggregates, numbers.
 
-Each is a stretch of tokens whose value is taken at some rows of the match. What stands between them is an
-expression of values, which Spark judges.
+Each is a range of tokens whose value is computed at some rows of the match. The rest is an expression of
+these values, which Spark checks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KEEP_NULLS = ("first", "last", "any_value")
 class Navigated:
     """A value at one row: FIRST or LAST of `variable` (None: of all rows) but `offset`, `shift` rows on.
 
-    `argument` is the expression of that row; None for CLASSIFIER().
+    `argument` is the expression over that row; None for CLASSIFIER().
     """
 
     range: Range
@@ -52,10 +52,10 @@ class Navigated:
 class Aggregation:
     """An aggregate over the rows of `variable` (None: over all rows).
 
-    `function` is the kernel's name, empty where the kernel lacks the aggregate: then Spark evaluates `call`,
-    the stretch of text whose `arguments` are values of one row. `argument` is the one of the kernel's, None
-    for a count of rows, and where `of_classifier`. `filter` is the condition of the rows that count. `nth`
-    says which value of a list is meant, from 1. `is_own` says that it is one of the user's own.
+    `function` is the kernel's name, empty if the kernel lacks the aggregate: then Spark evaluates `call`, the
+    range of text whose `arguments` are values of one row. `argument` is the one of the kernel's; it is None
+    for a count of rows, and if `of_classifier`. `filter` is the condition of the rows that count. `nth` says
+    which value of a list is meant, from 1. `is_own` says that it is one of the user's own.
     """
 
     range: Range
@@ -73,7 +73,7 @@ class Aggregation:
 
     @property
     def keeps_nulls(self) -> bool:
-        """Whether the value of a row counts where it is NULL."""
+        """Whether a row counts if its value is NULL."""
         return self.function in _KEEP_NULLS and not self.ignore_nulls
 
 
@@ -89,7 +89,7 @@ Leaf = Navigated | Aggregation | Numbered
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """An aggregate as it is called: what it is of, and the token after it."""
+    """A call of an aggregate: its arguments, and the token after it."""
 
     end: int
     arguments: tuple[Range, ...]
@@ -100,7 +100,7 @@ class _Call:
 
 
 def _parts_of_call(tokens: TokenList, at: int, stop: int) -> _Call:
-    """The aggregate that is called at a token; what stands in WITHIN GROUP are arguments too."""
+    """The aggregate that is called at a token; expressions in WITHIN GROUP are arguments too."""
     end = tokens.partner[at + 1] + 1
     start = at + 2 + (tokens.word(at + 2) in ("DISTINCT", "ALL"))
     arguments = [] if start >= end - 1 else tokens.split(start, end - 1)
@@ -132,7 +132,7 @@ def find_leaves(
     in_window: bool = False,
     own: frozenset[str] = frozenset(),
 ) -> tuple[Leaf, ...]:
-    """Everything in an expression that reads the match, in order; names of columns alone are not listed.
+    """Everything in an expression that reads the match, in order; plain column names are not listed.
 
     Matches of a window of OVER have no numbers. `own` are the names of the user's aggregates.
 
@@ -149,7 +149,7 @@ def find_leaves(
 
 
 def references(tokens: TokenList, within: Range, variables: frozenset[str]) -> Iterator[tuple[str, int]]:
-    """The variables by which columns are qualified in a stretch, with their tokens.
+    """The variables that qualify columns in a range, with their tokens.
 
     In a subquery a relation of its own hides the variable of its name.
     """
@@ -170,19 +170,19 @@ def references(tokens: TokenList, within: Range, variables: frozenset[str]) -> I
 
 
 def _hidden(tokens: TokenList, within: Range) -> dict[Range, frozenset[str]]:
-    """The subqueries of a stretch, also those in others, with the names of their own relations."""
+    """The subqueries of a range, also nested ones, with the names of their own relations."""
     opened = (at for at in range(*within) if opens_query(tokens, at))
     queries = [(at, tokens.partner[at] + 1) for at in opened]
     return {query: own_relations(tokens, query) for query in queries}
 
 
 def classifiers(tokens: TokenList, within: Range) -> list[Range]:
-    """Where CLASSIFIER() and CLASSIFIER(a) stand in an argument."""
+    """The positions of CLASSIFIER() and CLASSIFIER(a) in an argument."""
     return _calls_of("CLASSIFIER", tokens, within)
 
 
 def match_numbers(tokens: TokenList, within: Range) -> list[Range]:
-    """Where MATCH_NUMBER() stands in an argument."""
+    """The positions of MATCH_NUMBER() in an argument."""
     return _calls_of("MATCH_NUMBER", tokens, within)
 
 
@@ -345,9 +345,9 @@ class _Finder:
         return items[0], int(tokens[start].text)
 
     def nth_value(self, at: int) -> Navigated | Aggregation:
-        """The value at the row of this number among those of a window's match, which are counted from 1.
+        """The value at the row of this number among those of a window's match, counted from 1.
 
-        Without NULLs it is one of the list of values.
+        Without NULLs it is an element of the list of values.
         """
         argument, number = self.arguments(at, 0)
         end = self.tokens.partner[at + 1] + 1
@@ -482,7 +482,7 @@ class _Finder:
         return found
 
     def kernel_name(self, at: int, parts: _Call) -> str:
-        """The kernel's name of an aggregate that is called so; empty where it lacks that."""
+        """The kernel's name of a called aggregate; empty if it lacks that."""
         function = kernel_function(self.tokens.word(at).lower()) or ""
         if len(parts.arguments) != 1 or parts.in_order:
             return ""
@@ -514,7 +514,7 @@ class _Finder:
                 raise self.unsupported(f"a star in {tokens.text(at, where[1])}", item, "name the columns")
 
     def shared_variable(self, parts: Sequence[Range], word: str, variable: str | None) -> str | None:
-        """The one variable of which the parts of an aggregate are."""
+        """The only variable that the parts of an aggregate refer to."""
         for part in parts:
             found, _ = self.value(part, word)
             if None not in (found, variable) and found != variable:

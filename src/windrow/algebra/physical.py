@@ -1,4 +1,4 @@
-"""What the rules make of a window: a draft of its physical plan.
+"""The draft of a window's physical plan, which the rules complete.
 
 Types are Spark's, as their simple strings (``int``, ``decimal(10,2)``, ``struct<…>``).
 """
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Analyzer(Protocol):
-    """What the rules ask of Spark about one window's rows."""
+    """Spark's analysis of one window's rows, for the rules."""
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -65,7 +65,7 @@ class Analyzer(Protocol):
 
 @dataclass(frozen=True)
 class Hoisted:
-    """A column that Spark computes before the kernel: `text` in which row variable `variable` is the row."""
+    """A column that Spark computes before the kernel: `text`, in which row variable `variable` is the row."""
 
     name: str
     text: SqlText
@@ -75,7 +75,7 @@ class Hoisted:
 
 @dataclass(frozen=True)
 class Predicate:
-    """A boundary's predicate, typed for the kernel, or the reason why it cannot be."""
+    """A boundary's predicate, typed for the kernel, or the reason why the kernel cannot evaluate it."""
 
     boundary: WindowBoundary
     typed: PairExpression | None
@@ -84,7 +84,7 @@ class Predicate:
 
 @dataclass(frozen=True)
 class FoundBoundary:
-    """How a boundary is found; `join` is the predicate that Spark must try on pairs of rows."""
+    """How a boundary is found; `join` is the predicate that Spark must evaluate on pairs of rows."""
 
     side: Side
     search: Search
@@ -132,14 +132,14 @@ def field_of(item: Hoisted) -> str:
 
 
 def find_field(fields: Mapping[str, str], written: str) -> str | None:
-    """The field that a name stands for: as written, else regardless of case."""
+    """The field that a name refers to: exactly, or else regardless of case."""
     if written in fields:
         return written
     return next((field for field in fields if field.lower() == written.lower()), None)
 
 
 class DraftColumns:
-    """The columns and constants that a draft asks Spark for; the same text twice is one column."""
+    """The columns and constants of a draft that Spark computes; the same text twice is one column."""
 
     def __init__(self, draft: PlanDraft | None = None) -> None:
         self.hoisted = {} if draft is None else {item.name: item for item in draft.hoisted}

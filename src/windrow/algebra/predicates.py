@@ -1,4 +1,4 @@
-"""What may not stand in a WHEN predicate, said before Spark would say it in other words."""
+"""What a WHEN predicate must not contain, reported before Spark would in other words."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Columns of a row that are read with the relation of FROM that they are of: ``s.r.k``, ``s.r.*``.
+"""Columns of a row that are read with a qualifier, the relation of FROM: ``s.r.k``, ``s.r.*``.
 
-The row contains such a column once more, as a separate field (:func:`windrow.algebra.names.of_relation`), so
-what ``r.k`` is in FROM Spark says; of ``r.*`` the field is a struct with all columns. A second variable, over
-all fields, stands for the first where it is read.
+The row contains such a column again, as a separate field (:func:`windrow.algebra.names.of_relation`), so
+Spark resolves ``r.k`` as in FROM; for ``r.*`` the field is a struct with all columns. A second variable, over
+all fields, replaces the first where it is read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["QualifiedFields", "find_qualified", "relations_of", "written"]
 
 @dataclass(frozen=True)
 class QualifiedFields:
-    """Where ``s.r.k`` stands in a SELECT.
+    """The positions of ``s.r.k`` in a SELECT.
 
     Attributes
     ----------
@@ -40,19 +40,19 @@ class QualifiedFields:
     keys: Mapping[Range, str]
 
     def with_atoms(self, atoms: Mapping[int, Name]) -> QualifiedFields:
-        """With other names that stand for fields of rows."""
+        """The same with other names for fields of rows."""
         return replace(self, atoms={**self.atoms, **atoms})
 
     def in_keys(self, part: Range) -> dict[Range, str]:
-        """The fields that stand in a key."""
+        """The fields in a key."""
         return {at: word for at, word in self.keys.items() if part[0] <= at[0] and at[1] <= part[1]}
 
     def fields(self) -> dict[Range, str]:
-        """The fields of the variables, in their places."""
+        """The fields of the variables, by position."""
         return {name.range: ".".join(map(quoted, name.parts)) for name in self.atoms.values()}
 
     def replaced(self) -> dict[Range, str]:
-        """The SQL for Spark in their places."""
+        """The SQL for Spark, by position."""
         return {
             name.range: ".".join((quoted(QUALIFIED + name.parts[0]), quoted(name.parts[1])))
             + ".*" * is_star(name)
@@ -60,11 +60,11 @@ class QualifiedFields:
         }
 
     def named(self) -> list[Range]:
-        """Where columns stand, which have names of their own in SELECT; a star has those of its columns."""
+        """The positions of columns, whose names stay in SELECT; a star has those of its columns."""
         return [name.range for name in self.atoms.values() if not is_star(name)]
 
     def items(self, text: Callable[[int, int], SqlText]) -> list[SqlText]:
-        """The fields of the rows that have the columns."""
+        """The fields of the rows with the columns."""
         found = []
         for field, at in self.columns.items():
             column = text(*at)
@@ -83,10 +83,10 @@ def is_star(name: Name) -> bool:
 
 
 def find_qualified(tokens: TokenList, query: BlockText, *, with_keys: bool = False) -> QualifiedFields:
-    """The columns that a SELECT with WINDOW BY reads with their relations, where their relations are gone.
+    """The columns that a SELECT with WINDOW BY reads with a qualifier where their relations are gone.
 
-    So they are in PARTITION BY and ORDER BY of a SELECT over groups, or `with_keys`. The rows of a query
-    inside (:mod:`windrow.algebra.rewriting.patterns.patterns_before_windows`) have the fields already.
+    They are in PARTITION BY and ORDER BY of a SELECT over groups, or `with_keys`. The rows of a nested query
+    (:mod:`windrow.algebra.rewriting.patterns.patterns_before_windows`) have the fields already.
     """
     clause = query.clause
     relations = set(relations_of(tokens, query.source))
@@ -129,13 +129,13 @@ def find_qualified(tokens: TokenList, query: BlockText, *, with_keys: bool = Fal
 
 
 def _is_field(tokens: TokenList, at: int) -> bool:
-    """Whether a field of a variable stands here that has a column with its relation."""
+    """Whether a field of a variable for a qualified column is here."""
     is_path = tokens[at].is_name and tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name
     return is_path and tokens[at + 2].name.startswith(QUALIFIED)
 
 
 def relations_of(tokens: TokenList, source: Range) -> Iterable[str]:
-    """The names, in lower case, that the relations of FROM have there."""
+    """The names, in lower case, of the relations in FROM."""
     level = [at for at in range(*source) if _is_in_from(tokens, at, source)]
     for at in level:
         if tokens.word(at) == "VIEW" and tokens.word(at - 1) == "LATERAL":
@@ -145,7 +145,7 @@ def relations_of(tokens: TokenList, source: Range) -> Iterable[str]:
 
 
 def _is_in_from(tokens: TokenList, at: int, source: Range) -> bool:
-    """Whether a token stands in FROM itself, or in brackets around relations there."""
+    """Whether a token is in FROM itself, or in brackets around relations there."""
     parent = tokens.parent[at]
     while parent >= source[0]:
         first = tokens.word(parent + 1)
@@ -156,7 +156,7 @@ def _is_in_from(tokens: TokenList, at: int, source: Range) -> bool:
 
 
 def _named(tokens: TokenList, at: int, stop: int) -> Iterable[str]:
-    """The name of the relation that begins at a token: its alias, else the last part of its own."""
+    """The name of the relation that begins at a token: its alias, or else the last part of its name."""
     while tokens.word(at) in ("LATERAL", "STREAM") and not tokens.is_symbol(at + 1, "."):
         at += 1
     last = None
@@ -181,7 +181,7 @@ def _named(tokens: TokenList, at: int, stop: int) -> Iterable[str]:
 
 
 def _generated(tokens: TokenList, at: int, stop: int) -> Iterable[str]:
-    """The name of what LATERAL VIEW generates."""
+    """The name of a LATERAL VIEW."""
     at += tokens.word(at) == "OUTER"
     while at < stop and not tokens.is_symbol(at, "("):
         at += 1
@@ -191,9 +191,9 @@ def _generated(tokens: TokenList, at: int, stop: int) -> Iterable[str]:
 
 
 def written(tokens: TokenList, key: Range, relations: set[str]) -> tuple[str, ...]:
-    """What a key says, however it is written: the parts of a name, or the words of an expression.
+    """The normal form of a key: the parts of a name, or the words of an expression.
 
-    Names may have one of these `relations` before them, or not.
+    Names may be qualified by one of these `relations`, or not.
     """
     expression = parse_expression(tokens, *key)
     if not isinstance(expression, Name):

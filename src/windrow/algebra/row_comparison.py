@@ -1,4 +1,4 @@
-"""Where row variables are compared as wholes: two of them are equal when they are the same row."""
+"""Comparisons of row variables as wholes: two of them are equal when they are the same row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def compared_rows(tokens: TokenList, ranges: list[Range], clause: WindowClause) 
 
 
 def comparisons_of_rows(tokens: TokenList, ranges: list[Range], clause: WindowClause) -> list[Range]:
-    """Where such comparisons stand, from their first token to their last; of CASE, the whole of it.
+    """The ranges of such comparisons; for CASE, the whole expression.
 
     Raises
     ------
@@ -59,7 +59,9 @@ def comparisons_of_rows(tokens: TokenList, ranges: list[Range], clause: WindowCl
 
 
 def rows_of_case(tokens: TokenList, case: Range) -> list[Range]:
-    """The operand of ``CASE e WHEN l THEN … END``, and what it is compared with; brackets belong to them."""
+    """The operand of ``CASE e WHEN l THEN … END``, and the values that it is compared with; brackets are
+    included.
+    """
     first = case[0] + 1
     starts, depth = [first], 0
     for at in tokens.level(*case):
@@ -87,7 +89,7 @@ class _Finder:
         return self.operand(first, index) if first >= start else None
 
     def operand(self, first: int, last: int) -> int | None:
-        """The row variable between these tokens, if it is all that stands there, in parentheses or not."""
+        """The row variable between these tokens, if there is nothing else, in parentheses or not."""
         tokens = self.tokens
         is_call = (
             first < last and tokens[first - 1].is_name and tokens.word(first - 1) not in _BEFORE_OPERANDS
@@ -127,7 +129,7 @@ class _Finder:
         return _all([self.before(left, start), self.after(right, stop)])
 
     def comparison(self, index: int, stop: int) -> Range:
-        """All of the comparison at token `index`, in which rows stand on both sides."""
+        """The whole comparison at token `index`, if both sides are rows."""
         tokens, word = self.tokens, self.tokens.word(index)
         if word == "CASE":
             return self.case(index, stop)
@@ -139,7 +141,9 @@ class _Finder:
         return tokens.partner.get(left, left), tokens.partner.get(right, right) + 1
 
     def chosen(self, index: int, stop: int) -> list[int | None]:
-        """The rows of CASE e WHEN l, e first, None for what is neither a row nor NULL; empty of others."""
+        """The rows of CASE e WHEN l, e first, None for operands other than rows and NULL; empty for other
+        CASEs.
+        """
         tokens, operand = self.tokens, self.after(index + 1, stop)
         if operand is None:
             return []
@@ -147,7 +151,7 @@ class _Finder:
         return [operand, *(self.after(at, stop) for at, _ in rows if tokens.word(at) != "NULL")]
 
     def case(self, index: int, stop: int) -> Range:
-        """All of CASE, which begins at a token."""
+        """The whole CASE that begins at a token."""
         depth = 0
         for at in self.tokens.level(index, stop):
             depth += (self.tokens.word(at) == "CASE") - (self.tokens.word(at) == "END")

@@ -1,4 +1,4 @@
-"""Which relations an expression sees, from the query that it stands in outwards.
+"""The relations that an expression can see, from its own query outwards.
 
 SELECT … FROM t, LATERAL (SELECT … FROM r WHERE r.v > t.x)
                                                 ↑ sees r, then t
@@ -26,7 +26,7 @@ _ENDS_FROM = {"WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUT
 
 @dataclass(frozen=True)
 class VisibleRelations:
-    """The relations that one query shows to an expression in it.
+    """The relations of one query that an expression in it can see.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ def scopes(
 
 
 def first_of(tokens: TokenList, match: MatchRelation) -> int:
-    """The first token of the relation that MATCH_RECOGNIZE follows, behind LATERAL."""
+    """The first token of the relation before MATCH_RECOGNIZE, after LATERAL."""
     return match.range[0] + (tokens.word(match.range[0]) == "LATERAL")
 
 
@@ -98,9 +98,9 @@ def parts_of_from(tokens: TokenList, within: Range) -> tuple[Range, Range | None
 
 
 def _of_match(tokens: TokenList, match: MatchRelation, at: int) -> VisibleRelations:
-    """What MATCH_RECOGNIZE shows: columns of its rows, and its variables in conditions and measures.
+    """The scope of MATCH_RECOGNIZE: columns of its rows, and its variables in conditions and measures.
 
-    The name of its relation hides others, although it is not seen.
+    The name of its relation hides others, although it is not visible.
     """
     clause = match.clause
     names = set(relations_of(tokens, (match.source[0] - 1, match.source[1])))
@@ -114,7 +114,9 @@ def _of_match(tokens: TokenList, match: MatchRelation, at: int) -> VisibleRelati
 def _of_query(
     tokens: TokenList, level: Range, at: int, inside: int, blocks: Sequence[BlockText]
 ) -> VisibleRelations | None:
-    """What a query shows at a token; `inside` is the one before on the way outwards, in brackets at it."""
+    """The scope of a query at a token; `inside` is the scope before it on the way outwards, in brackets at
+    the token.
+    """
     first, last = level
     own = [index for index in tokens.level(first, last) if tokens.parent[index] == tokens.parent[at]]
     sets = [index for index in own if is_set_operator(tokens, index) or tokens.is_symbol(index, ";")]
@@ -155,16 +157,16 @@ def _sees_rows(query: BlockText, at: int, inside: int) -> bool:
 
 
 def _is_filtered(tokens: TokenList, source: Range, at: int) -> bool:
-    """Whether WHERE leaves out what a row of LATERAL has, wherever a condition is about the row to its left.
+    """Whether WHERE applies to the rows of LATERAL for all conditions over the row to its left.
 
-    Not where a join retains rows that have no partner there, nor in ON, on which that depends.
+    Not if a join retains rows without a partner there, nor in ON, which decides that.
     """
     words = {tokens.word(one) for one in tokens.level(*source)}
     return tokens.word(at - 1) == "LATERAL" and words.isdisjoint(("RIGHT", "FULL"))
 
 
 def _left_of(tokens: TokenList, source: Range, at: int) -> VisibleRelations | None:
-    """What stands to the left in FROM, if an expression there, or a subquery, sees it."""
+    """The relations to the left in FROM, if an expression there, or a subquery, can see them."""
     start = source[0]
     if tokens.word(at - 1) == "LATERAL" and tokens.word(at) != "VIEW":
         stop = at - 1

@@ -1,7 +1,7 @@
-"""Time scales: what the instants of a query are counted in.
+"""Time scales: the units of a query's instants.
 
-Inside, an instant is an int64: so many ticks of the query's time scale since the epoch. Outside it has the
-type of the streams' rowtimes.
+Internally, an instant is an int64: a number of ticks of the query's time scale since the epoch. Externally it
+has the type of the streams' rowtimes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windrow.syntax.lengths import TIME_UNITS
 __all__ = ["NEVER", "TimeScale", "common_scale"]
 
 NEVER = 2**63 - 1
-"""The instant at which what never leaves would leave."""
+"""The instant at which rows leave that never leave."""
 
 _UNITS = list(TIME_UNITS)  # from the longest
 _FINEST = {"date": "DAY", "timestamp": "MICROSECOND", "timestamp_ntz": "MICROSECOND"}
@@ -24,7 +24,7 @@ _FINEST = {"date": "DAY", "timestamp": "MICROSECOND", "timestamp_ntz": "MICROSEC
 
 @dataclass(frozen=True, slots=True)
 class TimeScale:
-    """The type of the instants outside, as Spark's SQL names it, and the unit of one tick."""
+    """The external type of the instants, by its name in Spark's SQL, and the unit of one tick."""
 
     kind: str
     unit: str
@@ -35,9 +35,9 @@ class TimeScale:
 
     @staticmethod
     def of(kind: str, unit: str | None = None) -> TimeScale | None:
-        """That of a rowtime of this type; `unit` is that of integers, milliseconds by default.
+        """The scale of a rowtime of this type; `unit` is that of integers, milliseconds by default.
 
-        None for types that no rowtime has.
+        None for types that are not rowtimes.
         """
         if kind in _FINEST:
             return TimeScale(kind, _FINEST[kind])
@@ -49,11 +49,11 @@ class TimeScale:
         return TIME_UNITS[self.unit]
 
     def ticks(self, nanoseconds: Decimal | int) -> int:
-        """So many nanoseconds in ticks, of which they are a whole number."""
+        """The ticks of a whole number of nanoseconds."""
         return int(nanoseconds / self.nanoseconds)
 
     def length(self, ticks: int) -> str:
-        """SQL for so many ticks, as what is added to an instant outside."""
+        """SQL for a number of ticks, as a length to add to an external instant."""
         if self.kind == "bigint":
             return str(ticks)
         if self.kind == "date":
@@ -88,7 +88,7 @@ class TimeScale:
 def _micros_of_local_time(column: str) -> str:
     """SQL for the microseconds of a TIMESTAMP_NTZ.
 
-    Of its parts: what subtracts it goes by the session's zone, in which an hour may be left out.
+    It is computed from parts, because a subtraction uses the session's zone, in which an hour may be missing.
     """
     minutes = f"hour({column}) * 60L + minute({column})"
     seconds = f"CAST(extract(SECOND FROM {column}) * 1000000 AS BIGINT)"
@@ -98,7 +98,7 @@ def _micros_of_local_time(column: str) -> str:
 def common_scale(scales: Iterable[TimeScale], lengths: Iterable[Decimal] = ()) -> TimeScale:
     """The time scale of a query over streams of these time scales and windows of these lengths.
 
-    Its unit is the longest of which all are whole numbers.
+    Its unit is the longest one that divides all of them.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Watermarks of recorded logs: up to which rowtime a log was known, as processing time went on.
+"""Watermarks of recorded logs: up to which rowtime a log was complete, as processing time advanced.
 
-Instants of processing time and of rowtime are ints. A watermark is a list of steps (ptime, rowtime): from the
-ptime on, no row below the rowtime is expected. It never falls. Before its first step it is unknown.
+Instants of processing time and of rowtime are ints. A watermark is a list of changes (ptime, rowtime): from
+the ptime on, no row below the rowtime is expected. It never decreases. Before its first change it is unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ WatermarkHistory = list[tuple[int, int]]
 
 
 def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> WatermarkHistory:
-    """The watermark of a log: the least bound of its producers, of those that have come so far.
+    """The watermark of a log: the least bound of the producers that have appeared so far.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> Waterma
 
 
 def least_watermark(watermarks: Sequence[WatermarkHistory]) -> WatermarkHistory:
-    """The watermark of what is made of several logs: the least, from when all are known.
+    """The watermark of a combination of logs: the least one, from when all are known.
 
     >>> least_watermark([[(1, 5), (3, 8)], [(2, 6)]])
     [(2, 5), (3, 6)]
@@ -59,6 +59,6 @@ def least_watermark(watermarks: Sequence[WatermarkHistory]) -> WatermarkHistory:
 
 
 def value_at(watermark: WatermarkHistory, ptime: int) -> int | None:
-    """The watermark at a processing time, entries of which count; None before it is known."""
+    """The watermark at a processing time, including its entries; None before it is known."""
     place = bisect_right(watermark, ptime, key=lambda entry: entry[0])
     return watermark[place - 1][1] if place else None

@@ -1,4 +1,4 @@
-"""The node of WINDOW BY: an input, which is SQL with references to other nodes, and what the clause says."""
+"""The node of WINDOW BY: an input, which is SQL with references to other nodes, and the clause."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ __all__ = ["AggregateCall", "Uses", "Window", "WindowBoundary", "WindowFragment"
 
 @dataclass(frozen=True)
 class WindowFragment:
-    """An expression of the user's: its text for Spark and, where it could be taken apart, its tree.
+    """A user's expression: its text for Spark and, if it could be parsed, its tree.
 
-    `part` returns the text of a range inside it. `column` replaces all of these where the Python API was
-    a Column. `instead` are fields of rows that stand for columns of the query around, by where these
-    are written.
+    `part` returns the text of a range inside it. `column` replaces all of these for a Column of the Python
+    API. `instead` are fields of rows that replace outer columns, by position.
     """
 
     text: SqlText
@@ -48,8 +47,8 @@ class WindowBoundary:
 class CallOfSpark:
     """An aggregate of rows that Spark computes.
 
-    Of an aggregate of the user's own `counts` is the condition of the rows that count, and `distinct` are
-    the arguments of which equal ones count once: Spark takes neither FILTER nor DISTINCT for it.
+    For a user's own aggregate, `counts` is the condition of the rows that count, and `distinct` are the
+    arguments by which equal rows count once: Spark allows neither FILTER nor DISTINCT for it.
     """
 
     text: SqlText
@@ -59,13 +58,12 @@ class CallOfSpark:
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """An aggregate over the window's rows, taken out of the SELECT.
+    """An aggregate over the window's rows, extracted from the SELECT.
 
-    `name` is the column that has its value. `function` is canonical and `argument` a fragment over
-    the window's name as one row, where the kernel may compute it; `text` is the whole call for Spark,
-    in which the window's name stands for one row. `reads` are the fields of the window's rows that it
-    reads, None for all; `others` are the other variables that it reads. An aggregate of the user's own is
-    called as `own` says.
+    `name` is the column with its value. `function` is canonical and `argument` a fragment over the window's
+    name as one row, if the kernel may compute it; `text` is the whole call for Spark, in which the window's
+    name is one row. `reads` are the fields of the window's rows that it reads, None for all; `others` are the
+    other variables that it reads. A user's own aggregate is called as in `own`.
     """
 
     name: str
@@ -92,10 +90,10 @@ class Uses:
 class Window:
     """One WINDOW BY.
 
-    `rows` returns the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `prefix`
-    is the WITH list that the SELECT sees, put before any SQL made for it. `outer` is the SELECT list
-    over the windows, in which the relation `key` stands for them, and `having` its HAVING; it compares the
-    row variables `compared`. `around` is the query of the values around that the rows are joined with.
+    `rows` returns the input: a struct with the row, and the keys (:mod:`windrow.algebra.names`). `prefix` is
+    the WITH list that the SELECT sees, added before any SQL made for it. `outer` is the SELECT list over the
+    windows, in which the relation `key` stands for them, and `having` its HAVING; it compares the row
+    variables `compared`. `around` is the query of the outer values that the rows are joined with.
     """
 
     key: str
@@ -118,7 +116,7 @@ class Window:
     around: SqlText | None = None
 
     def boundaries(self) -> tuple[WindowBoundary, ...]:
-        """Those that are written, in the order LABEL, START, END."""
+        """The boundaries that are written, in the order LABEL, START, END."""
         return tuple(boundary for boundary in (self.label, self.start, self.end) if boundary is not None)
 
     def variables(self) -> tuple[Variable, ...]:
@@ -126,7 +124,9 @@ class Window:
         return tuple(variable for boundary in self.boundaries() for variable in boundary.variables)
 
     def positions(self) -> dict[str, tuple[Side, int]]:
-        """What returns a row's position, with its side and shift: AT, and row variables that are compared."""
+        """The outputs that are a row's position, with its side and shift: AT, and row variables that are
+        compared.
+        """
         found = {
             variable.name: (variable.side, 0)
             for variable in self.variables()
@@ -135,7 +135,7 @@ class Window:
         return found | {IDENTITY + row.name: (row.side, row.role.shift) for row in self.compared}
 
     def visible(self, side: Side) -> tuple[Variable, ...]:
-        """The variables that a predicate of this side sees: its own and those of the sides before."""
+        """The variables that a predicate of this side can see: its own and those of the sides before."""
         order = (Side.LABEL, Side.START, Side.END)
         seen = order[: order.index(side) + 1]
         return tuple(variable for variable in self.variables() if variable.side in seen)

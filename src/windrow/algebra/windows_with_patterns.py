@@ -1,4 +1,4 @@
-"""What is called over windows with patterns: measures of theirs, and functions over the rows of a match."""
+"""Calls over windows with patterns: measures, and functions over the rows of a match."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _OF_THE_PARTITION = frozenset(
 
 
 class WindowCalls:
-    """The calls of a SELECT, each with the column that has its value.
+    """The calls of a SELECT, each with the column for its value.
 
     Attributes
     ----------
     functions
         The columns of functions over frames.
     around
-        The columns that have values of the query around.
+        The columns with outer values.
     """
 
     def __init__(self, tokens: TokenList, query: PatternBlock, own: frozenset[str] = frozenset()) -> None:
@@ -41,7 +41,7 @@ class WindowCalls:
 
     @property
     def mentioned(self) -> frozenset[str] | None:
-        """The columns that the SELECT may read, in lower case; None where a star may stand for any."""
+        """The columns that the SELECT may read, in lower case; None if a star may stand for any."""
         tokens = self.tokens
         read = (at for at in range(*self.query.range) if tokens[at].is_name and tokens.word(at - 1) != "AS")
         names = {tokens[at].name.lower() for at in read}
@@ -57,7 +57,7 @@ class WindowCalls:
         return [(call, self.columns[call.range]) for call in self.in_kernel()]
 
     def is_of_partition(self, call: PatternWindowCall) -> bool:
-        """Whether a function reads the partition, whatever the frame is."""
+        """Whether a function reads the whole partition, whatever the frame is."""
         return call.measure is None and self.tokens.word(call.function[0]) in _OF_THE_PARTITION
 
     def stars(self) -> bool:
@@ -80,7 +80,7 @@ class WindowCalls:
         return self.tokens[at].is_name and self.tokens[at].name.startswith(QUALIFIED)
 
     def measures(self, window: PatternWindow) -> tuple[Named, ...]:
-        """What is called over a window, as measures under the names of their columns.
+        """The calls over a window, as measures under the names of their columns.
 
         Raises
         ------
@@ -131,7 +131,7 @@ class WindowCalls:
         stars: list[int],
         where: SqlText | None = None,
     ) -> SqlText:
-        """The SELECT over rows of the result, chosen by `where`, with columns in place of the calls."""
+        """The SELECT over rows of the result, filtered by `where`, with columns in place of the calls."""
         tokens, query = self.tokens, self.query
         replaced: dict[Range, str] = {at: quoted(column) for at, column in self.columns.items()}
         for call in query.calls:
@@ -183,9 +183,9 @@ class WindowCalls:
         replaced: Mapping[Range, str],
         where: SqlText | None,
     ) -> SqlText:
-        """QUALIFY, and `where`; WHERE where no window of OVER is left for Spark.
+        """QUALIFY, and `where`; WHERE if no window of OVER is left for Spark.
 
-        Names of SELECT are what they stand for.
+        Names of SELECT are replaced by their expressions.
         """
         tokens, condition = self.tokens, (qualify[0] + 1, qualify[1])
         select = self.query.select
@@ -210,11 +210,11 @@ class WindowCalls:
         return SqlText.of(" WHERE ", before, "(", chosen, ")")
 
     def call_at(self, item: Range) -> PatternWindowCall | None:
-        """The call that an item of SELECT is."""
+        """The call that an item of SELECT consists of."""
         return next((call for call in self.in_kernel() if call.range == item), None)
 
     def is_over_of_spark(self, at: int) -> bool:
-        """Whether OVER stands here, and the call before it is Spark's."""
+        """Whether OVER is here, and the call before it is Spark's."""
         return (
             self.tokens.word(at) == "OVER"
             and not self.tokens.is_symbol(at - 1, ".")
@@ -222,7 +222,7 @@ class WindowCalls:
         )
 
     def is_alone(self, at: int) -> bool:
-        """Whether a name is outside of calls over windows, without others beside it, and no function."""
+        """Whether a name is outside of calls over windows, unqualified, and not a function."""
         in_call = any(start <= at < stop for start, stop in self.columns)
         beside = self.tokens.is_symbol(at - 1, ".") or self.tokens.is_symbol(at + 1, ".")
         return not (in_call or beside or self.tokens.is_symbol(at + 1, "("))

@@ -1,4 +1,4 @@
-"""``windrow doctor``: what was examined, and what to do about what is wrong."""
+"""``windrow doctor``: the checks, and how to repair what fails."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""``windrow explain`` and ``windrow check``: what a script would do, without doing it.
+"""``windrow explain`` and ``windrow check``: the plan of a script, without running it.
 
-A script is read statement by statement, as it would be run. Of what it does, only that is done which
-later statements need to be understood and which ends with the session: temporary views, SET, USE, DECLARE.
+A script is read statement by statement, as it would be run. Statements run only if later ones depend on them
+and their effect ends with the session: temporary views, SET, USE, DECLARE.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _plan(session: Session, statement: ScriptStatement, options: Connection, spa
 
 
 def _raise_reason(session: Session, statement: ScriptStatement, options: Connection) -> None:
-    """Raise what is wrong with a statement that Spark's EXPLAIN calls wrong and says no more about."""
+    """Raise the error of a statement for which Spark's EXPLAIN prints no more than that it is wrong."""
     with at_its_place(statement, options):
         if statement.padded_source is not None:
             _run(session, statement.padded_source, options)

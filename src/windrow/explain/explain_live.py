@@ -98,7 +98,7 @@ def how_live(plan: ContinuousPlan) -> str:
 
 
 def _states(plan: ContinuousPlan) -> list[tuple[str, str]]:
-    """What is retained for each window that does not grow for ever."""
+    """The retained rows of each window with bounded state."""
     found = []
     for window in live_windows(plan.catalog, plan.query, plan.reader):
         bracket = window.item.window
@@ -134,5 +134,5 @@ def how_blocking(plan: WholeStreamsPlan) -> str:
 
 
 def _plan(plan: Node) -> str:
-    """The nodes of a plan, one a line."""
+    """The nodes of a plan, one on each line."""
     return "\n".join(["plan", *(f"  {line}" for line in tree(plan))])

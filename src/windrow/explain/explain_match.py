@@ -94,7 +94,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
     for requested in draft.requested:
         yield "asked", f"{requested.number} = {one_line(requested.text, names)}"
         when = "when the query starts" if item.analyzer.whole else "in each micro-batch"
-        yield "", f"by Spark, for all values that the search may ask for, {when}"
+        yield "", f"by Spark, for all values that the search may need, {when}"
     for leaf in draft.running:
         yield "running", f"{leaf.name} = {leaf.function} of {leaf.column}, row by row in Python"
     for number, text in enumerate(draft.arguments):

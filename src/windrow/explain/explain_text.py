@@ -27,7 +27,7 @@ def one_line(text: SqlText, names: dict[str, str]) -> str:
 
 
 def without_keys(rows: SqlText) -> SqlText:
-    """The input's SQL as the user would write it: the columns that it selects are listed apart."""
+    """The input's SQL as the user would write it: the columns that it selects are listed separately."""
     for index, part in enumerate(rows.parts):
         if not isinstance(part, Reference) and part.text.startswith("struct(*"):
             rest = rows.parts[index + 1 :]

@@ -25,7 +25,7 @@ __all__ = ["explain", "explain_clause", "explain_continuous"]
 
 _IN_PART = "a part by Spark, over pieces of time"
 _KEYS = re.compile(rf"struct\(\*\) AS {ROW}\b.*?(?=FROM input \d)")
-"""What is selected of the rows of a clause: they, and its keys."""
+"""The columns selected from the rows of a clause: the rows themselves, and its keys."""
 _INTERNAL = re.compile(r"\b__(?=[pohamd]\d+\b|aggregate\d+\b)|\b__of_|\b__twin\d+_")
 
 
@@ -146,7 +146,7 @@ def _after_exchange(item: BoundWindow) -> list[str]:
 
 
 def explain_clause(bound: Bound, how: str) -> str:
-    """The section of a clause in a query over windows of time, and how it is evaluated in time."""
+    """The section of a clause in a query over windows in brackets, and how it is evaluated over time."""
     more = [("over time", how)]
     match bound:
         case BoundMatch():
@@ -192,7 +192,7 @@ def _continuous(
 
 
 def _how(gateway: Gateway, relation: Query, plan: Node | None) -> str:
-    """How a query is evaluated, and why Spark evaluates parts of it over pieces of time."""
+    """How a query is evaluated, and why Spark evaluates parts of it over intervals of time."""
     if plan is None and not relation.is_temporal:
         return "evaluated by Spark: a table of changes"
     if plan is None:

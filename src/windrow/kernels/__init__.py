@@ -1,1 +1,1 @@
-"""Pure functions over columns: what decides every answer, in batch, in slices and live. See README.md."""
+"""Pure functions over columns that compute every result: in batch, in slices and live. See README.md."""

@@ -1,6 +1,6 @@
-"""64-bit hashes of the keys of rows: the same for equal keys, in any task or process.
+"""64-bit hashes of the keys of rows: equal keys have the same hash in any task or process.
 
-Equal is what PARTITION BY calls equal: −0.0 is 0.0, NaN is NaN, NULL is NULL.
+Equality is that of PARTITION BY: −0.0 equals 0.0, NaN equals NaN, NULL equals NULL.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def among(found: Array, wanted: Array) -> Array:
 
 
 def _mixed(values: Array) -> Array:
-    """Bits that all depend on all bits of the values (the finaliser of SplitMix64)."""
+    """Mixed bits: each depends on all bits of the values (the finaliser of SplitMix64)."""
     values = values + _GOLDEN
     values = (values ^ (values >> np.uint64(30))) * _FIRST
     values = (values ^ (values >> np.uint64(27))) * _SECOND
@@ -74,7 +74,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def _of_bytes(array: pa.Array) -> Array:
-    """Eight bytes at a time, for all values at once."""
+    """The hash of bytes, eight at a time, for all values at once."""
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     width = np.int64 if large else np.int32

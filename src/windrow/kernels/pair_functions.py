@@ -1,7 +1,7 @@
 """Functions of values of several rows, with Spark's exact meaning, for :mod:`windrow.kernels.pairs`.
 
-Numbers, dates, times and intervals are arrays of numpy's; texts and decimals are arrays of Python's objects,
-whose dtype is written ``string`` or ``decimal(p,s)``. All functions here are NULL where an operand is.
+Numbers, dates, times and intervals are numpy arrays; texts and decimals are arrays of Python objects, whose
+dtype is written ``string`` or ``decimal(p,s)``. All functions here return NULL if an operand is NULL.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Arguments:
 
 
 def is_object(dtype: str) -> bool:
-    """Whether values of this dtype are Python's.
+    """Whether values of this dtype are Python objects.
 
     >>> is_object("string"), is_object("decimal(10,2)"), is_object("int32")
     (True, True, False)
@@ -53,7 +53,7 @@ def storage(dtype: str) -> np.dtype:
 
 
 def blank(count: int, dtype: str) -> Array:
-    """An array of values that are not valid yet."""
+    """An array without valid values yet."""
     if is_object(dtype):
         return np.full(count, "" if dtype == "string" else Decimal(0), object)
     return np.zeros(count, dtype)

@@ -1,9 +1,9 @@
 """Evaluates a predicate over rows of several sides, for many windows at once.
 
-Every side is an int64 array of row indices, one per window, −1 where the side has no row. Values come
-as :class:`PairValues`: data and validity. NULL, NaN, short-circuits and errors are Spark's: NaN equals NaN
-and is greater than any number; the right operand of AND is evaluated only where the left is not FALSE
-(OR: not TRUE), so a guard before a division over several rows works.
+Every side is an int64 array of row indices, one per window, −1 where the side has no row. Values are
+:class:`PairValues`: data and validity. NULL, NaN, short-circuits and errors are Spark's: NaN equals NaN and
+is greater than any number; the right operand of AND is evaluated only where the left is not FALSE (OR: not
+TRUE), so a guard before a division over several rows works.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class PairRows:
         self._constants = constants
         self._columns: dict[tuple[str, int | None], PairValues] = {}
         self.requested: Callable[[Operation, PairRows, Sides], PairValues] | None = None
-        """What returns the conditions that Spark evaluates."""
+        """Returns the values of conditions that Spark evaluates."""
         self._ranks(expressions)
 
     def source(self, name: str) -> pa.ChunkedArray:
@@ -270,7 +270,7 @@ def _coalesce(expression: Operation, rows: PairRows, sides: Sides) -> PairValues
 def _case(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
     """CASE: condition, value, condition, value, …, and the value where no condition is TRUE.
 
-    A value is evaluated where its condition is TRUE alone.
+    A value is evaluated only where its condition is TRUE.
     """
     count = len(next(iter(sides.values())))
     *branches, default = expression.operands
@@ -306,7 +306,7 @@ def _extreme(operator: str) -> Callable[[Operation, PairRows, Sides], PairValues
 
 
 def _requested(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
-    """What Spark has found for values of these rows."""
+    """The values that Spark has computed for these rows."""
     assert rows.requested is not None
     return rows.requested(expression, rows, sides)
 

@@ -97,7 +97,7 @@ def _is_ranked(kind: pa.DataType) -> bool:
 def _ties_ordered(
     table: pa.Table, words: list[Array], permutation: Array | None, order: tuple[SortKey, ...]
 ) -> Array | None:
-    """The order of rows, those with equal words by more keys, of which only theirs are read."""
+    """The order of rows; those with equal words are compared by more keys, which are read for them only."""
     count = table.num_rows
     equal = np.ones(max(count - 1, 0), bool)
     for word in words:

@@ -237,7 +237,7 @@ class _Run:
         return _together(trace, self) if 2 * self.count < self.size else self
 
     def order(self) -> tuple[Ints, Marks]:
-        """The slots by hash, without removed rows and numbered anew, and the hashes."""
+        """The slots by hash, without removed rows and renumbered, and the hashes."""
         if self.count == self.size:
             return self._by_hash, self._hashes
         is_there = self.alive[self._by_hash]
@@ -309,7 +309,7 @@ class _Run:
         return name, self._order(name).order[first:stop]
 
     def _filtered(self, slots: Ints, region: Region, name: str) -> Ints:
-        """Those of the slots of a column that the others leave and that are not removed."""
+        """Those slots of a column that the other columns leave and that are not removed."""
         slots = slots[self.alive[slots]]
         for other, span in region.items():
             if other != name:
@@ -376,8 +376,8 @@ def _by_hash(hashed: Marks) -> tuple[Ints, Marks]:
 def _equal_range(hashed: Marks, wanted: Marks) -> tuple[Ints, Ints]:
     """Where each wanted hash begins among sorted ones, and how often it is there.
 
-    Hashes are looked up in order, so that one search begins where the last has ended; and most are there once
-    at most, so that only the others need a search for their end.
+    Hashes are looked up in order, so that one search begins where the last has ended. Most occur at most
+    once, so that only the others need a search for their end.
     """
     first = np.empty(len(wanted), np.int64)
     order = np.argsort(wanted)

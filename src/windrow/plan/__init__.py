@@ -1,1 +1,1 @@
-"""One relational plan of a query: its nodes, and what each derives of what it reads."""
+"""The relational plan of a query: its nodes, and the properties derived for each."""

@@ -1,7 +1,7 @@
-"""Which Spark types cross into Python as Arrow, and as which Arrow types.
+"""Which Spark types are transferred to Python as Arrow, and as which Arrow types.
 
-Year-month intervals travel as their number of months. Calendar intervals have no form in Arrow: where a live
-query has them in a column, they travel as the text that Spark makes of them. `spark/arrow.py` casts values.
+Year-month intervals are transferred as their number of months. Calendar intervals have no form in Arrow: where a live
+query has them in a column, Spark's text is transferred. `spark/arrow.py` casts values.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _IN_UTC: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_t
 
 
 def arrow_type(kind: DataType) -> pa.DataType | None:
-    """The Arrow type of a value of this type in the kernel, None if it cannot travel."""
+    """The Arrow type of a value of this type in the kernel; None if it cannot be transferred."""
     return to_arrow_type(travelling_type(kind), **_IN_UTC) if can_travel(kind) else None
 
 
 def can_travel(kind: DataType) -> bool:
-    """Whether values of this type can go to Python and back."""
+    """Whether values of this type can be transferred to Python and back."""
     if isinstance(kind, YearMonthIntervalType):
         return True
     return not any(
@@ -60,7 +60,7 @@ def is_carried(kind: DataType) -> bool:
 
 
 def travelling_type(kind: DataType) -> DataType:
-    """The type that stands for this one on the way."""
+    """The type that encodes this one."""
     match kind:
         case YearMonthIntervalType():
             return IntegerType()
@@ -70,12 +70,12 @@ def travelling_type(kind: DataType) -> DataType:
 
 
 def travels_as_it_is(kind: DataType) -> bool:
-    """Whether values are the same on the way as in Spark."""
+    """Whether values are transferred without encoding."""
     return not contains(kind, "months")
 
 
 def contains(kind: DataType, what: str) -> bool:
-    """Whether the type or a part of it is of a sort: ``months``, ``collated``, ``variant`` or ``void``."""
+    """Whether the type or a part of it is of a kind: ``months``, ``collated``, ``variant`` or ``void``."""
     if what == "variant":
         return any(part.typeName() == "variant" for part in _parts(kind))
     if what == "void":
@@ -86,7 +86,7 @@ def contains(kind: DataType, what: str) -> bool:
 
 
 def pattern_schema(kinds: StructType) -> pa.Schema:
-    """The columns that patterns may name, as Arrow has them."""
+    """The columns that patterns may name, with their Arrow types."""
     fields = [(field.name, arrow_type(field.dataType)) for field in kinds]
     return pa.schema([pa.field(name, kind) for name, kind in fields if kind is not None])
 

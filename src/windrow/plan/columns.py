@@ -1,4 +1,4 @@
-"""What passes between the nodes of a plan: columns, the names by which a text knows them, and expressions."""
+"""What nodes of a plan pass to each other: columns, the names that a text has for them, and expressions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 ROWS = "__w"
-"""The key, in a text, of the rows that it is evaluated over; their columns are called by their ids."""
+"""The alias, in a text, of the rows that it is evaluated over; their columns are named by id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class Column:
     Attributes
     ----------
     id
-        Its name inside the plan, which no other value has: a column that is passed on retains it.
+        Its name inside the plan, which is unique: a column that is passed on retains it.
     name
-        Its name to the query.
+        Its name in the query.
     type
-        Its type, as Spark's analyser has it.
+        Its type, according to Spark's analyser.
     """
 
     id: str
@@ -41,20 +41,20 @@ class Column:
     type: DataType
 
     def named(self, name: str) -> Column:
-        """The same under another name."""
+        """The same column under another name."""
         return Column(self.id, name, self.type)
 
 
 @dataclass(frozen=True, slots=True)
 class Completeness:
-    """A column that says when rows are complete: when it is below what the watermark is mapped to.
+    """A column that decides when rows are complete: once its value is below the mapped watermark.
 
     Attributes
     ----------
     column
         The column of event time.
     mapped
-        SQL for what a watermark is in it, in which ``{t}`` is the watermark.
+        SQL for the value of a watermark in this column, in which ``{t}`` is the watermark.
     origin
         The place of the stream whose watermark that is.
     """
@@ -66,9 +66,9 @@ class Completeness:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A relation in FROM: its alias, its columns' names, and the columns that have them.
+    """A relation in FROM: its alias, the names of its columns, and the columns with these names.
 
-    Of one that is `qualified` columns are known only with the alias before their names.
+    The columns of a `qualified` relation are known only with the alias before their names.
     """
 
     alias: str
@@ -79,7 +79,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The names by which a text knows the columns of a node.
+    """The names by which a text refers to the columns of a node.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Scope:
     prefix: SqlText = field(default_factory=SqlText)
 
     def rows(self) -> SqlText:
-        """What stands in FROM: the rows, and from them the relations by their names."""
+        """The FROM clause: the rows, and the relations made from them, by name."""
         parts = []
         for part in self.parts:
             columns = ", ".join(
@@ -113,7 +113,7 @@ class Scope:
         return SqlText.of(self.prefix, "SELECT ", listed, self.source(conditions))
 
     def source(self, conditions: Iterable[SqlText] = ()) -> SqlText:
-        """What follows the SELECT list of such a query."""
+        """The part of such a query after its SELECT list."""
         parts = [SqlText.of("(", condition, ")") for condition in conditions]
         where = SqlText.of(" WHERE ", SqlText.join(" AND ", parts)) if parts else SqlText()
         return SqlText.of(" FROM ", self.rows(), where)
@@ -121,15 +121,15 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Follows:
-    """How a computed column goes with a column that it is computed of, NULL where that is and only there.
+    """How a computed column depends on its source column; it is NULL exactly where the source is NULL.
 
     Attributes
     ----------
     column
         The column of the input.
     rises
-        Whether it never falls where that rises; False where it never rises. None where it may do both, but
-        differs.
+        Whether it never decreases as the source increases; False if it never increases. None if it may do
+        both, but differs when the source does.
     differs
         Whether it has different values wherever that has.
     """
@@ -141,7 +141,7 @@ class Follows:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression of the user's over the rows of a node.
+    """A user's expression over the rows of a node.
 
     Attributes
     ----------
@@ -150,19 +150,19 @@ class Expression:
     type
         As Spark's analyser has it.
     column
-        The column of the input that it is; None for what is computed.
+        The column of the input that it copies; None for a computed one.
     at
-        Where it stands in the statement; None for what the reader adds.
+        Its position in the statement; None for what the reader adds.
     reads
-        The columns of the input that it reads; None where that is not known.
+        The columns of the input that it reads; None if unknown.
     rises_with
-        The column of the input with which it never falls; None if none is known.
+        The column of the input with which it never decreases; None if none is known.
     follows
-        How it goes with a column of the input, where that is known.
+        How it follows a column of the input, if that is known.
     widens
         The column of the input that it is, as a wider integer.
     field
-        The column of the input of which it is a field, and the field's path: ``a.b``.
+        The struct column of the input whose field it is, and the field's path: ``a.b``.
     """
 
     text: SqlText
@@ -177,7 +177,7 @@ class Expression:
 
 
 def resolve(name: Name, parts: Iterable[Part]) -> str | None:
-    """The column that a path names; None where no relation has it, or several have.
+    """The column that a path names; None if no relation has it, or several do.
 
     >>> resolve(Name(("s", "K"), (0, 3)), [Part("s", ("k",), ("b1_0",)), Part("t", ("k",), ("b2_0",))])
     'b1_0'
@@ -194,20 +194,20 @@ def resolve(name: Name, parts: Iterable[Part]) -> str | None:
 
 
 def column_named(tokens: TokenList, part: Range, scope: Scope) -> str | None:
-    """The id of the column that a stretch of an expression names; None if it names none."""
+    """The id of the column that a part of an expression names; None if it names no column."""
     start, stop = within(tokens, part)
     expression = parse_expression(tokens, start, stop) if start < stop else None
     return named(expression, scope) if isinstance(expression, Name) else None
 
 
 def named(name: Name, scope: Scope) -> str | None:
-    """The id of the column that a path names, as the user wrote it or as texts of ours name rows."""
+    """The id of the column that a path names, as the user wrote it or as generated texts name rows."""
     *before, last = name.parts
     return last if before == [ROWS] else resolve(name, scope.parts)
 
 
 def within(tokens: TokenList, part: Range) -> Range:
-    """A stretch without the brackets around it."""
+    """A range of tokens without the brackets around it."""
     start, stop = part
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
         start, stop = start + 1, stop - 1
@@ -215,7 +215,7 @@ def within(tokens: TokenList, part: Range) -> Range:
 
 
 def schema_of(columns: Iterable[Column]) -> StructType:
-    """The columns as Spark has them, called by their ids."""
+    """The columns as a Spark schema, named by id."""
     made = StructType()
     for column in columns:
         made = made.add(column.id, column.type)

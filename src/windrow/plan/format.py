@@ -1,4 +1,4 @@
-"""A plan as EXPLAIN prints it: a line a node, what it reads below it."""
+"""A plan as EXPLAIN prints it: one line for each node, with its inputs below."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ __all__ = ["tree"]
 
 
 def tree(plan: Node, notes: Mapping[int, str] | None = None) -> list[str]:
-    """The lines of a plan; columns that are only renamed are left out.
+    """The lines of a plan. Columns that are only renamed are left out.
 
-    A node that stands in the query twice is printed twice.
+    A node that the query uses twice is printed twice.
 
     Parameters
     ----------
     notes
-        What is said of nodes after what they are, by their `id`.
+        Notes that follow nodes, by their `id`.
     """
     return list(_lines(plan, "", "", notes or {}))
 

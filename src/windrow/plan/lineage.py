@@ -1,4 +1,4 @@
-"""Column lineage: of which columns of streams the columns of a plan are."""
+"""Column lineage: which stream columns each column of a plan comes from."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from windrow.plan.nodes import Aggregate, Node, Project, Scan, SetOperation, wal
 __all__ = ["Lineage", "lineage"]
 
 Origin = tuple[str, str]
-"""A stream, and a column of it."""
+"""A stream, and one of its columns."""
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """Of columns by their ids, the column of a stream that they are.
+    """For each column id, the stream column that it is.
 
     Attributes
     ----------
     same
-        Of those that are passed on as they are.
+        The lineage of columns that are passed on unchanged.
     differing
-        Of those that are computed of one column, and differ wherever that does.
+        The lineage of columns that are computed from one column, and differ whenever that does.
     """
 
     same: Mapping[str, Origin] = field(default_factory=dict)
     differing: Mapping[str, Origin] = field(default_factory=dict)
 
     def of(self, column: str) -> Origin | None:
-        """The column of a stream on which a column depends: when that is closed, so is this."""
+        """The stream column that a column depends on: when that is closed, so is this."""
         return self.same.get(column) or self.differing.get(column)
 
 
 def lineage(plan: Node) -> Lineage:
     """The lineage of all columns in a plan.
 
-    Of a set operator it is that of the left side.
+    The lineage of a set operator is that of its left side.
     """
     same: dict[str, Origin] = {}
     differing: dict[str, Origin] = {}

@@ -1,4 +1,4 @@
-"""Which columns of a relation distinguish its rows at the instants at which they come and go."""
+"""Which columns distinguish the rows of a relation at the instants at which they enter and leave."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["net_by"]
 def net_by(
     node: Node, of_input: Callable[[Input], frozenset[str] | None], is_net: Callable[[Aggregate], bool]
 ) -> frozenset[str] | None:
-    """Columns such that no row leaves at an instant at which one with the same values in them enters.
+    """Columns for which no row leaves at the instant at which a row with the same values enters.
 
-    None if there are none for certain.
+    None if no columns are certain to have this property.
 
     Parameters
     ----------
     of_input
-        The same of what is there when the query is run.
+        The same for a relation that exists before the query runs.
     is_net
         Whether neighbouring rows of a group always differ.
     """

@@ -1,8 +1,8 @@
-"""The nodes of a plan: what a query does with relations, in the order in which it is done.
+"""The nodes of a plan: the operators of a query, in the order in which they run.
 
-Nodes are immutable, and check when they are made that they read columns that their inputs have. A node that
-stands in a query twice, as a named query of WITH does, is one object. What is known of a node is derived from
-what is known of its inputs (:mod:`windrow.plan.event_time`, :mod:`windrow.plan.lineage`), and nowhere else.
+Nodes are immutable. Each checks, when it is made, that its inputs have the columns that it reads. A node that
+the query uses twice, such as a named query of WITH, is one object. Facts about a node are derived from the
+facts of its inputs (:mod:`windrow.plan.event_time`, :mod:`windrow.plan.lineage`), and nowhere else.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 
 
 class _Node:
-    """What all nodes have."""
+    """The base of all nodes."""
 
     @property
     def inputs(self) -> tuple[Node, ...]:
@@ -62,19 +62,19 @@ class _Node:
 
 
 class _Passing(_Node):
-    """A node whose output is rows of its input as they are."""
+    """A node whose output is a subset of its input rows, unchanged."""
 
     input: Node
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the input."""
+        """The columns of the input."""
         return self.input.columns
 
 
 @dataclass(frozen=True, eq=False)
 class Scan(_Node):
-    """The rows of a stream, or of a table, where it stands in a query.
+    """The rows of a stream or a table, at one place of a query.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Scan(_Node):
     columns
         Its columns.
     sources
-        Of each column, its name in the stream or table.
+        The name of each column in the stream or table.
     table
         The query that reads the table; None for a stream.
     label, at
@@ -99,13 +99,13 @@ class Scan(_Node):
 
     @property
     def is_stream(self) -> bool:
-        """Whether rows go on coming."""
+        """Whether its rows are unbounded."""
         return self.table is None
 
 
 @dataclass(frozen=True, eq=False)
 class Input(_Node):
-    """A relation that is there already when the query is run, by its key in the statement.
+    """A relation that exists before the query runs, by its key in the statement.
 
     Attributes
     ----------
@@ -128,14 +128,14 @@ class Input(_Node):
 
 @dataclass(frozen=True, eq=False)
 class StreamWindow(_Passing):
-    """``s [RANGE 5 MINUTES]``: the rows of a stream, each for as long as the window has it.
+    """``s [RANGE 5 MINUTES]``: the rows of a stream, each for as long as it is in the window.
 
     Attributes
     ----------
     input
         The stream.
     key
-        The name of the window in the statement, after that of the view in which it stands.
+        The name of the window in the statement, after that of the view that contains it.
     window
         The bracket.
     partition
@@ -153,7 +153,7 @@ class StreamWindow(_Passing):
 
     @property
     def is_bare(self) -> bool:
-        """Whether no window is written: its rows as they come."""
+        """Whether no window is written: its rows as they arrive."""
         return self.window.tokens[0] == self.window.tokens[1]
 
 
@@ -173,7 +173,7 @@ class Filter(_Passing):
 
 @dataclass(frozen=True, eq=False)
 class Project(_Node):
-    """Columns that are passed on, renamed, or computed of each row.
+    """Columns that are passed on, renamed, or computed from each row.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class Project(_Node):
     listed
         The SELECT list that returns the columns in their order, as the user wrote it.
     label
-        What people know it by.
+        Its name for users.
     is_whole
         Whether only the list as a whole returns the columns: their expressions are that.
     """
@@ -202,7 +202,7 @@ class Project(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those that it makes."""
+        """The columns that it makes."""
         return tuple(column for column, _ in self.outputs)
 
     @property
@@ -213,20 +213,20 @@ class Project(_Node):
 
 @dataclass(frozen=True, eq=False)
 class Join(_Node):
-    """Pairs of rows whose keys are equal and that satisfy the conditions.
+    """Pairs of rows whose keys are equal and which satisfy the conditions.
 
     Attributes
     ----------
     left, right, kind
-        The sides, and what becomes of rows without a partner.
+        The sides, and the kind of join.
     keys
-        Columns of the left and of the right side that are equal, of one type.
+        Equal columns of the left and of the right side, of the same type.
     conditions
-        What else is true of pairs, over the scope of both; of an inner join these are a filter above it.
+        Other conditions on pairs, over the scope of both; for an inner join, a filter above it has these.
     scope
         The names of both sides.
     label, at
-        What people know it by, and where its condition stands.
+        Its name for users, and the position of its condition.
     is_of_subquery
         Whether the right side is a subquery in an expression.
     """
@@ -247,7 +247,7 @@ class Join(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of both sides, of semi and anti joins of the left one."""
+        """The columns of both sides; of semi and anti joins, those of the left side."""
         return (
             self.left.columns if self.kind in ("semi", "anti") else (*self.left.columns, *self.right.columns)
         )
@@ -255,7 +255,7 @@ class Join(_Node):
 
 @dataclass(frozen=True, eq=False)
 class Mark(_Node):
-    """Rows with a column that says whether they have a partner, as EXISTS and IN do.
+    """Rows with a column that says whether they have a partner, as EXISTS and IN need.
 
     Attributes
     ----------
@@ -264,10 +264,10 @@ class Mark(_Node):
     column
         The column that is added.
     unknown
-        The one of the keys that counts as equal where it is NULL on either side, as IN does where its
-        opposite decides; None for none.
+        The key that counts as equal if it is NULL on either side, as for IN if its negation decides; None for
+        none.
     label, at
-        What people know it by, and where it stands.
+        Its name for users, and its position.
     """
 
     left: Node
@@ -287,20 +287,20 @@ class Mark(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the left side, and the mark."""
+        """The columns of the left side, and the mark."""
         return (*self.left.columns, self.column)
 
 
 @dataclass(frozen=True, eq=False)
 class Value(_Node):
-    """Rows with the columns of the one row of another relation, as a subquery for one value returns.
+    """Rows with the columns of another relation's only row, as a scalar subquery returns.
 
     Attributes
     ----------
     left, right
         The rows, and the relation of at most one row.
     is_there
-        Whether it always has its row; where it has none the columns are NULL.
+        Whether its row always exists; otherwise the columns are NULL without a row.
     label, at
         How the subquery is written, and where.
     """
@@ -313,7 +313,7 @@ class Value(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of both sides."""
+        """The columns of both sides."""
         return (*self.left.columns, *self.right.columns)
 
 
@@ -324,13 +324,13 @@ class GroupAggregate:
     Attributes
     ----------
     column, call
-        Its output column, and what is called.
+        Its output column, and the call.
     argument
         The column with its argument, if any.
     is_known
-        Whether its name and form say what it does; of others only Spark knows.
+        Whether its name and form determine its meaning; others are known only to Spark.
     at
-        Where it stands.
+        Its position.
     """
 
     column: Column
@@ -342,23 +342,23 @@ class GroupAggregate:
 
 @dataclass(frozen=True, eq=False)
 class Aggregate(_Node):
-    """GROUP BY: a row for each combination of the keys.
+    """GROUP BY: one row for each combination of the keys.
 
     Attributes
     ----------
     input
         The rows, with keys and arguments as columns. The texts of the aggregates are over its own input.
     keys
-        The columns of the keys, and those of the input that they are.
+        The columns of the keys, and those of the input that they copy.
     calls
         The aggregates.
     label, at
-        What people know it by, and where GROUP BY or the SELECT stands.
+        Its name for users, and the position of GROUP BY or the SELECT.
     around
-        How many of the first keys are not of the query, but join it as a subquery with the one around it.
+        How many of the first keys are not in the query, but join it as a subquery with the outer query.
     until
-        What says that a group changes no more: of each stream that it is made of, any of these keys, by
-        their columns in the input. Empty where nothing does.
+        The conditions that make a group final: for each stream that it is derived from, any of these keys, by
+        their columns in the input. Empty if there are none.
     """
 
     input: Project
@@ -381,7 +381,7 @@ class Aggregate(_Node):
 
 @dataclass(frozen=True, eq=False)
 class OneRow(_Node):
-    """The one row that a subquery for one value returns; it is an error where there are more.
+    """The only row of a scalar subquery; several rows are an error.
 
     Attributes
     ----------
@@ -392,7 +392,7 @@ class OneRow(_Node):
     label, at
         How the subquery is written, and where.
     written
-        The same, with the text in which it is written: that of a view may stand in the query.
+        The same, with the text in which it is written, which may be that of a view.
     """
 
     input: Aggregate
@@ -415,31 +415,31 @@ class OneRow(_Node):
 class Pieces(_Node):
     """A SELECT, or a whole query, that reads several rows in a way that only Spark understands.
 
-    It is evaluated over the rows of each piece of time in which those of equal keys stay as they are.
+    Spark evaluates it once for each interval in which the rows with equal keys do not change.
 
     Attributes
     ----------
     input
-        The rows; None where these are the pieces themselves, of the time of all that the text reads.
+        The rows; None if they are the intervals themselves, over the time of all relations in the text.
     beside
         Other relations that the text reads, by their keys in it: their rows have the times of pieces too.
     keys
-        Columns of the input: rows that differ in them the SELECT never reads together.
+        Columns of the input: the SELECT never reads rows together that differ in them.
     halves
-        The SELECT over the rows, of which those of each piece of time, :data:`TIMES`, are retained apart: the
-        text before and after the list that ends with these times.
+        The SELECT over the rows, with those of each interval, :data:`TIMES`, separate: the text before and
+        after the list that ends with these times.
     empty
-        The SELECT over no rows at all, where that returns a row; None where it does not.
+        The SELECT over no rows, if that returns a row; otherwise None.
     columns
         Its output.
     why
-        What of it has no other node.
+        The reason why no other node applies.
     label
         How it is written.
     is_grouped
         Whether it returns a row for a group, by the keys if it has any; else one for each row.
     passes
-        Of its columns those that are columns of the input, or keys, with what they are.
+        Its columns that copy columns of the input, or keys, with their sources.
     """
 
     input: Node | None
@@ -460,7 +460,7 @@ class Pieces(_Node):
 
     @property
     def text(self) -> SqlText:
-        """The SELECT over the rows of pieces of time; its last columns are these times."""
+        """The SELECT over the rows of these intervals; its last columns are the interval's bounds."""
         return SqlText.of(self.halves[0], f", {TIMES}", self.halves[1])
 
     @property
@@ -471,16 +471,16 @@ class Pieces(_Node):
 
 @dataclass(frozen=True, eq=False)
 class ClauseRelation(_Node):
-    """WINDOW BY or MATCH_RECOGNIZE over a relation that changes over time: over its rows at each instant.
+    """WINDOW BY or MATCH_RECOGNIZE over a time-varying relation: over its rows at each instant.
 
     Attributes
     ----------
     input
-        What the clause reads: each row as a struct, and the keys of its partitions and order.
+        The input of the clause: each row as a struct, and the keys of its partitions and order.
     clause
         The clause.
     columns
-        Its output, under the names that the query around knows.
+        Its output, under the names in the outer query.
     label, at
         How it is written, and where.
     """
@@ -493,23 +493,23 @@ class ClauseRelation(_Node):
 
 
 TIMES = f"{ROWS}.{ENTER}, {ROWS}.{LEAVE}"
-"""In texts over pieces of time, the time of a row."""
+"""In texts over intervals, the interval of a row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Over(_Node):
-    """Rows with what functions find over the partitions that they are in.
+    """Rows with the results of functions over the partitions that they are in.
 
     Attributes
     ----------
     input, scope
         The rows, and the names in `calls`.
     partition, order
-        The columns of the input by which partitions are made and ordered.
+        The columns of the input by which rows are partitioned and ordered.
     calls
-        The functions, all of one partition and order, with their output columns.
+        The functions, all with the same partition and order, with their output columns.
     label, at
-        What people know it by, and where the first of them stands.
+        Its name for users, and the position of the first function.
     halves
         The text of each function up to the expressions of PARTITION BY, and from there on.
     """
@@ -524,7 +524,9 @@ class Over(_Node):
     halves: tuple[tuple[SqlText, SqlText], ...]
 
     def parted(self, further: str) -> list[SqlText]:
-        """The texts of the functions, in which rows that differ in further columns are apart."""
+        """The texts of the functions; rows that differ in the additional columns are in different
+        partitions.
+        """
         between = f"{further}, " if self.partition else f"PARTITION BY {further} "
         return [SqlText.of(before, between, after) for before, after in self.halves]
 
@@ -534,13 +536,13 @@ class Over(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the input, and one for each function."""
+        """The columns of the input, and one for each function."""
         return (*self.input.columns, *(column for column, _, _ in self.calls))
 
 
 @dataclass(frozen=True, eq=False)
 class SessionWindows(_Node):
-    """Rows with begin and end of the session that they are in.
+    """Rows with the begin and end of their session.
 
     Attributes
     ----------
@@ -549,13 +551,13 @@ class SessionWindows(_Node):
     keys, time
         Columns of the input: of each combination of the keys there are sessions of their own.
     gap, longest
-        In ticks: how long nothing comes after the last row of a session, and how long one is at most.
+        In ticks: the time without rows that ends a session, and its longest duration.
     text
-        The query of begin and end of all rows, over these with a column ``__at`` that numbers them.
+        The query for begin and end of all rows, over these with a column ``__at`` that numbers them.
     bounds
         The columns that are added.
     label
-        What people know it by.
+        Its name for users.
     """
 
     input: Node
@@ -572,25 +574,25 @@ class SessionWindows(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the input, begin and end."""
+        """The columns of the input, begin and end."""
         return (*self.input.columns, *self.bounds)
 
 
 @dataclass(frozen=True, eq=False)
 class TimeWindows(_Node):
-    """The windows of time that rows are in: TUMBLE, HOP, CUMULATE or SESSION.
+    """The time windows that rows are in: TUMBLE, HOP, CUMULATE or SESSION.
 
     Attributes
     ----------
     spelled
         The same in other nodes, which compute the windows of the rows.
     rows
-        The rows, of which the columns come first.
+        The rows, whose columns come first.
     kind, lengths
-        The windowing function, and its lengths in ticks, as
-        :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow` has them.
+        The windowing function, and its lengths in ticks, as for
+        :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow`.
     time, keys
-        Columns of the rows: their time, and those by each of which there are sessions of their own.
+        Columns of the rows: their time, and the keys of separate sessions.
     """
 
     spelled: Node
@@ -605,27 +607,27 @@ class TimeWindows(_Node):
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the rows, begin and end, and maybe the last instant."""
+        """The columns of the rows, begin and end, and for some windows the last instant."""
         return self.spelled.columns
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        """One."""
+        """The one input."""
         return (self.spelled,)
 
 
 @dataclass(frozen=True, eq=False)
 class Distinct(_Passing):
-    """Each different row once.
+    """Each distinct row once.
 
     Attributes
     ----------
     input
         The rows.
     label
-        What people know it by.
+        Its name for users.
     around
-        How many of the first columns are not of the query, but join it as a subquery with the one around it.
+        How many of the first columns are not in the query, but join it as a subquery with the outer query.
     """
 
     input: Node
@@ -637,7 +639,8 @@ class Distinct(_Passing):
 class SetOperation(_Node):
     """UNION, INTERSECT or EXCEPT, of bags if `all`; both sides have the same ids and types.
 
-    Of groups by several sets of keys, `keys` are the columns that tell them apart; they are empty for others.
+    For groups by several sets of keys, `keys` are the columns that distinguish the sets; otherwise they are
+    empty.
     """
 
     left: Node
@@ -654,15 +657,15 @@ class SetOperation(_Node):
 
     @property
     def label(self) -> str:
-        """What people know it by."""
+        """The name of the operator in SQL."""
         return self.operator.upper() + (" ALL" if self.all else "")
 
 
 @dataclass(frozen=True, eq=False)
 class Sort(_Passing):
-    """ORDER BY, and of the rows in that order those from `offset` on, at most `limit`.
+    """ORDER BY with OFFSET and LIMIT: in that order, at most `limit` rows from `offset` on.
 
-    With `partition` these are so many of each combination of the values of these columns.
+    With `partition`, OFFSET and LIMIT apply to each combination of the values of these columns.
     """
 
     input: Node
@@ -684,7 +687,7 @@ Node: TypeAlias = (
 
 
 def walk(node: Node) -> list[Node]:
-    """All nodes of a plan, each once, after those that it reads."""
+    """All nodes of a plan, each once, after its inputs."""
     found: dict[int, Node] = {}
 
     def visit(one: Node) -> None:

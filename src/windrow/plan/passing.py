@@ -1,6 +1,6 @@
-"""Which queries look at each row by itself, and the columns of streams that columns pass on.
+"""Which queries process each row alone, and which stream columns their columns copy.
 
-A row of such a query is made of one row of one stream, beside tables that do not change.
+Each output row of such a query comes from one row of one stream, possibly with rows of static tables.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Origins: TypeAlias = tuple[tuple[Leaf, str], ...]
 
 
 def comes(node: Node) -> bool:
-    """Whether rows of it come, or change."""
+    """Whether rows of a node arrive or change over time."""
     return any(
         isinstance(one, StreamWindow)
         or (isinstance(one, Scan) and one.is_stream)
@@ -45,7 +45,7 @@ def comes(node: Node) -> bool:
 
 
 def gathering(node: Node) -> Node | None:
-    """The lowest node of which a row depends on several rows that come; None if there is none."""
+    """The lowest node whose rows depend on several arriving rows; None if there is none."""
     if not comes(node):
         return None
     match node:
@@ -61,7 +61,7 @@ def gathering(node: Node) -> Node | None:
 
 
 def _passes(node: Join | Mark | Value | SetOperation) -> bool:
-    """Whether what puts two relations together has each row that comes for itself."""
+    """Whether a node that combines two relations processes each arriving row alone."""
     left, right = comes(node.left), comes(node.right)
     match node:
         case SetOperation():  # of a table the rows would come in every micro-batch
@@ -76,10 +76,10 @@ def _passes(node: Join | Mark | Value | SetOperation) -> bool:
 
 
 def origins(node: Node, column: str, path: str = "") -> Origins:
-    """The columns that a column passes on as they are: one of each relation that UNION puts together.
+    """The stream columns that a column copies: one for each relation that UNION combines.
 
-    Nothing where it is computed, or not known. With a path it is that of a field of the column; fields are
-    called ``a.b``.
+    Empty if it is computed or unknown. With a path, the column's field at that path; fields are named
+    ``a.b``.
     """
     match node:
         case Scan():
@@ -120,7 +120,7 @@ def origins(node: Node, column: str, path: str = "") -> Origins:
 
 
 def ids_of(node: Node, column: str) -> frozenset[str]:
-    """The ids under which nodes have a column, from one that has it back to where it is made."""
+    """The ids of a column in the nodes from one that has it back to the node that makes it."""
     found = {column}
     while not isinstance(node, SetOperation):
         if isinstance(node, Project):

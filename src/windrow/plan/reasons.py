@@ -1,4 +1,4 @@
-"""Why a way to run a query does not apply to it: as a value, which EXPLAIN prints."""
+"""The reason why a way to run a query does not apply: a value that EXPLAIN prints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Reason"]
 
 @dataclass(frozen=True)
 class Reason:
-    """What of a query a way to run it lacks, at which tokens, if that is known, and what helps."""
+    """The part of a query that a way to run it does not support, its tokens if known, and a hint."""
 
     what: str
     at: Range | None = None

@@ -1,8 +1,7 @@
-"""A plan as one query of Spark's: its rows where nothing changes over time.
+"""A plan as one Spark query: its rows where nothing changes over time.
 
-What each node means is said in the SQL of its operator alone. So it is what the operators of time-varying
-relations, and of live queries, are compared with at every instant, and how a table at one instant is
-computed.
+The SQL of its operator alone defines what each node means. Operators of time-varying relations and of live
+queries are compared with it at every instant, and it computes a table at one instant.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from windrow.syntax.sqltext import RelationText, SqlText, quoted
 __all__ = ["sql_of_plan"]
 
 Windows = Callable[["plan.TimeWindows | plan.SessionWindows", SqlText], SqlText]
-"""A query for the windows of time of the rows of another."""
+"""Makes a query for the time windows of the rows of another."""
 
 _JOINS = {"left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN", "semi": "LEFT SEMI JOIN",
           "anti": "LEFT ANTI JOIN", "inner": "JOIN"}  # fmt: skip
@@ -29,12 +28,12 @@ _ONE, _NUMBER = "__one", "__number"
 
 
 def sql_of_plan(node: plan.Node, windows: Windows | None = None) -> SqlText:
-    """A query for the rows of a plan, whose columns are called by their ids.
+    """A query for the rows of a plan, with columns named by id.
 
     Parameters
     ----------
     windows
-        What stands for windows of time, of whose rows it is passed the query.
+        Replaces time windows; it receives the query for their rows.
 
     Returns
     -------
@@ -165,7 +164,7 @@ class _Sql:
         return _put(text, SqlText.of("(", pairs, ")"))
 
     def _with_partner(self, side: plan.Node, pairs: SqlText, words: str) -> SqlText:
-        """The rows of a side that are in one of the pairs, or in none."""
+        """The rows of a side that are in a pair, or in none."""
         same = " AND ".join(f"{_LEFT}.{one.id} <=> {_PAIRS}.{one.id}" for one in side.columns)
         return SqlText.of(
             f"SELECT {_LEFT}.* FROM (", self.of(side), f") AS {_LEFT} {words} (", pairs, f") AS {_PAIRS} ON ",
@@ -203,7 +202,7 @@ class _Sql:
         )
 
     def _session(self, node: plan.SessionWindows) -> SqlText:
-        """Rows with begin and end; the number by which the text knows a row is the row itself."""
+        """Rows with the begin and end of their session."""
         found = self._windows(node, self.of(node.input)) if self._windows is not None else None
         if found is not None:
             return _renamed(found, node.columns)
@@ -246,10 +245,10 @@ def _equal(keys: Sequence[tuple[str, str]]) -> SqlText:
 
 
 def _renamed(text: SqlText, columns: Sequence[Column]) -> SqlText:
-    """A query whose columns are called by their ids."""
+    """A query whose columns are named by id."""
     return SqlText.of("SELECT * FROM (", text, f") AS {_LEFT}({', '.join(column.id for column in columns)})")
 
 
 def _put(text: SqlText, rows: SqlText, key: str = ROWS) -> SqlText:
-    """A text in which a query stands for rows that it is over."""
+    """A text in which a query replaces the key of its rows."""
     return SqlText.of(*(rows if part == RelationText(key) else part for part in text.parts))

@@ -1,4 +1,4 @@
-"""Columns that a query leaves out, put back where its plan ends."""
+"""Columns that a query leaves out, added back to its output."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ __all__ = ["VisibleColumns", "chosen", "over_rows", "passing", "with_columns"]
 
 
 class VisibleColumns:
-    """Shows columns of nodes.
+    """Adds columns of inputs to nodes.
 
     Parameters
     ----------
     hidden
-        The columns that inputs have besides those that a query names: by the key of the input, in order.
+        The additional columns of inputs that a query does not name: by the key of the input, in order.
     """
 
     def __init__(self, hidden: Mapping[str, Sequence[Column]]) -> None:
         self._hidden = hidden
 
     def showing(self, node: Node, wanted: Iterable[str]) -> Node:
-        """The node with columns, called by their ids, that it or what it reads has."""
+        """The node with columns, named by id, that it or its inputs have."""
         have = {column.id for column in node.columns}
         missing = [one for one in dict.fromkeys(wanted) if one not in have]
         if not missing:
@@ -70,7 +70,9 @@ class VisibleColumns:
         raise AssertionError(f"a {type(node).__name__} does not show {', '.join(missing)}")
 
     def _windows(self, node: TimeWindows, missing: Sequence[str]) -> Node:
-        """Windows of time with columns of their rows, which those that they have stand above by other ids."""
+        """Time windows with additional columns of their rows; columns that they already have stay under their
+        ids.
+        """
         own = {one.id: made for one, made in zip(node.rows.columns, node.columns, strict=False)}
         others = [one for one in missing if one not in own]
         made = over_rows(node, self.showing(node.rows, others), others)
@@ -104,7 +106,7 @@ class VisibleColumns:
 
 
 def chosen(node: Node, ids: Sequence[str], names: Sequence[str] | None = None) -> Node:
-    """These columns of a node in this order, maybe under other names; the node itself if it has them so."""
+    """These columns of a node in this order, possibly renamed; the node itself if it already has them so."""
     known = {column.id: column for column in node.columns}
     columns = [known[one] for one in ids]
     if names is not None:
@@ -118,13 +120,13 @@ def chosen(node: Node, ids: Sequence[str], names: Sequence[str] | None = None) -
 def with_columns(
     node: Node, scope: Scope, further: Sequence[tuple[Column, Expression]], label: str
 ) -> Project:
-    """The node with further columns, which are computed of its own."""
+    """The node with additional columns, computed from its own."""
     outputs = (*_passed(node.columns), *further)
     return Project(node, scope, outputs, _listed(outputs), label)
 
 
 def passing(node: Project, inner: Node, ids: Collection[str]) -> Project:
-    """A projection over another input that passes on columns of that too."""
+    """A projection over another input, which passes on columns of that too."""
     also = _passed(column for column in inner.columns if column.id in ids)
     count = len(node.input.columns)
     if node.outputs[:count] == _passed(node.input.columns):  # it only adds columns, and so it does then
@@ -136,7 +138,7 @@ def passing(node: Project, inner: Node, ids: Collection[str]) -> Project:
 
 
 def over_rows(node: TimeWindows, rows: Node, visible: Sequence[str] = ()) -> TimeWindows:
-    """The windows of time of other rows, which have the columns of those before, and show these too."""
+    """The time windows over other rows that have the same columns, showing these too."""
     before = [column.id for column in node.rows.columns]
     rows = chosen(rows, [*before, *visible])
     spelled = _spelled(node.spelled, node.rows, rows, visible)
@@ -146,7 +148,7 @@ def over_rows(node: TimeWindows, rows: Node, visible: Sequence[str] = ()) -> Tim
 
 
 def _spelled(node: Node, old: Node, rows: Node, visible: Sequence[str]) -> Node:
-    """What is spelled in other nodes over some rows, over other ones."""
+    """The nodes that spell a time window over one input, over another."""
     if node is old:
         return rows
     if isinstance(node, Project):
@@ -156,7 +158,7 @@ def _spelled(node: Node, old: Node, rows: Node, visible: Sequence[str]) -> Node:
 
 
 def _further(node: Pieces, inner: Node, ids: Sequence[str]) -> Pieces:
-    """A SELECT that only Spark understands, with further columns of its rows, or of its keys."""
+    """A SELECT that only Spark understands, with additional columns of its rows or keys."""
     known = {column.id: column for column in inner.columns}
     value = "any_value({})" if node.is_grouped else "{}"
     listed = [f", {value.format(_text(one).render())}" for one in ids]
@@ -178,7 +180,7 @@ def _text(column: str) -> SqlText:
 
 
 def _listed(outputs: Iterable[tuple[Column, Expression]]) -> SqlText:
-    """A SELECT list of expressions, each under its id."""
+    """A SELECT list of expressions, each with its id as alias."""
     return SqlText.join(
         ", ",
         [

@@ -1,4 +1,4 @@
-"""What pictures of windows and of matches share: a panel a sequence, values beneath, and the title."""
+"""Shared by pictures of windows and of matches: one panel for each sequence, values below, and the title."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEIGHT = 130
 _BARE = 18
 _LEVEL = 22
 _LETTERS = 18
-"""Longer texts are cut where they name a level."""
+"""Longer texts are truncated in the names of levels."""
 _SHARE = 0.36
 """How much of the distance between two rows each has on one side."""
 _SEEN = 4
@@ -33,7 +33,7 @@ _POINTS = 300
 
 @dataclass(frozen=True)
 class Panel:
-    """The chart of one sequence: what was found in it above, its values beneath, and a remark."""
+    """The chart of one sequence: the results in it above, its values below, and a remark."""
 
     sequence: Drawn
     top: Picture
@@ -43,9 +43,10 @@ class Panel:
 
 @dataclass(frozen=True)
 class Shared:
-    """What all panels of a picture have in common: what is drawn, the colours of groups, and the width.
+    """The common settings of all panels of a picture: the drawn sequences, the colours of groups, and the
+    width.
 
-    A sequence that is `alone` has an axis of its own.
+    A sequence that is `alone` has its own axis.
     """
 
     scene: SequenceScene
@@ -55,12 +56,12 @@ class Shared:
 
     @property
     def sequences(self) -> tuple[Drawn, ...]:
-        """Those that have an axis in common."""
+        """The sequences with a common axis."""
         return self.scene.sequences if self.alone is None else (self.alone,)
 
     @cached_property
     def places(self) -> tuple[float, float] | None:
-        """The places of the first and the last row, and where matches are over; None if there are none."""
+        """The places of the first and the last row, and of the ends of matches; None if there are none."""
         places = [row.x for sequence in self.sequences for row in sequence.rows]
         matches = [match for sequence in self.sequences for match in sequence.matches]
         places += [match.until for match in matches if match.until is not None]
@@ -94,13 +95,13 @@ def _distances(sequence: Drawn) -> list[float]:
 
 
 def edges(sequence: Drawn, start: int, stop: int, half: float) -> tuple[float, float]:
-    """Where a stretch of rows begins and ends, its first and last row included."""
+    """Where a range of rows begins and ends, including its first and last row."""
     last = min(stop, len(sequence.rows) - 1)
     return sequence.rows[start].x - half, sequence.rows[last].x + half
 
 
 def lane_axis(field: str, count: int) -> alt.Y:
-    """The place of a lane, of so many, from the top; there is no axis to be seen."""
+    """The place of a lane, of so many, from the top; the axis is invisible."""
     return alt.Y(f"{field}:Q", scale=alt.Scale(domain=[count, 0], nice=False, zero=False), axis=None)
 
 
@@ -122,7 +123,7 @@ def bars(items: list[dict[str, Any]], shared: Shared, count: int, thickness: flo
 
 
 def values_panel(shared: Shared, sequence: Drawn, groups: Sequence[str]) -> Picture:
-    """The rows as points along a line, coloured by their group, with NULLs below; gaps are dashed lines.
+    """The rows as points along a line, coloured by group, with NULLs below; gaps are dashed lines.
 
     Texts have a level each. Without values, all points are on one level.
     """
@@ -160,7 +161,7 @@ def values_panel(shared: Shared, sequence: Drawn, groups: Sequence[str]) -> Pict
 
 
 def _shown(row: Row, axis: Axis | None) -> str | float | None:
-    """A value as it is read: the text of a level, or the number."""
+    """A value as a reader sees it: the text of a level, or the number."""
     if axis is None:
         return None
     if row.value is None:
@@ -196,7 +197,7 @@ def _height(axis: Axis | None) -> int:
 
 
 def _gap_marks(sequence: Drawn, x: alt.X) -> list[alt.Chart]:
-    """Where rows side by side are far apart: a dashed line between them, and how far at its top."""
+    """The dashed lines between distant neighbouring rows, labelled with the distance."""
     gaps = [
         {"x": (sequence.rows[gap.after].x + sequence.rows[gap.after + 1].x) / 2, "gap": gap.text}
         for gap in sequence.gaps
@@ -209,7 +210,7 @@ def _gap_marks(sequence: Drawn, x: alt.X) -> list[alt.Chart]:
 
 
 def sequence_picture(shared: Shared, drawn: Callable[[Shared, Drawn], Panel], what: str) -> Picture:
-    """A panel of each sequence, as it is `drawn`, with the title and what is left out."""
+    """A panel for each `drawn` sequence, with the title and the omitted part."""
     scene = shared.scene
     charts = []
     # stretches of several sequences may be far from each other

@@ -10,7 +10,7 @@ from windrow.errors import UsageError
 __all__ = ["SUFFIXES", "chart_format", "save"]
 
 SUFFIXES = (".svg", ".png", ".html", ".json")
-"""Of the files that a chart can be saved as."""
+"""The suffixes of files that a chart can be saved as."""
 
 _OPTIONS: dict[str, dict[str, Any]] = {"png": {"scale_factor": 2.0}, "html": {"inline": True}}
 

@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What an axis shows: its title, and whether its places are times or whole numbers.
+    """The description of an axis: its title, and whether its places are times or whole numbers.
 
     With `levels`, its places are their numbers, from 0 at the bottom: texts.
     """
@@ -48,7 +48,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A long distance between two rows that are drawn side by side: after which row, from 0, and how long."""
+    """A long distance between two neighbouring rows: after which row, from 0, and how long."""
 
     after: int
     text: str
@@ -87,11 +87,11 @@ class DrawnMatch:
 
 @dataclass(frozen=True, slots=True)
 class DrawnSequence:
-    """A partition in order: those of its rows that are drawn, and what was found in it.
+    """A partition in order: its drawn rows, and the results found in it.
 
-    `row_count` and `found_count` are how many rows, and windows or matches, there are in all; before those
-    that are drawn, `skipped` rows are not. Windows and matches have their places among the drawn rows, and
-    so have the `gaps` of rows that are drawn by their positions.
+    `row_count` and `found_count` are the total numbers of rows, and of windows or matches; `skipped` rows
+    before the drawn ones are omitted. Windows and matches have their places among the drawn rows, and so have
+    the `gaps` of rows that are drawn by position.
     """
 
     title: str
@@ -108,9 +108,9 @@ class DrawnSequence:
 class SequenceScene:
     """Windows or matches over sequences.
 
-    `variables` are those of the pattern, in the order in which they stand in it. `more_sequences` says
-    whether there are others than those that are drawn. `order` is the key of ORDER BY whose values rows show,
-    if that is a number or a time that rises; `subtitle` is what the clause says, in lines.
+    `variables` are those of the pattern, in its order. `more_sequences` says whether there are others than
+    the drawn ones. `order` is the key of ORDER BY whose values rows show, if that is an ascending number or
+    time; `subtitle` is the clause, in lines.
     """
 
     title: str
@@ -165,7 +165,7 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class ArrivalScene:
-    """What arrived at a stream; `x` is the axis of arrival, `y` that of rowtimes."""
+    """The entries that arrived at a stream; `x` is the axis of arrival, `y` that of rowtimes."""
 
     title: str
     x: Axis

@@ -25,7 +25,7 @@ __all__ = ["draw_staircase"]
 
 _HEIGHT = 240
 _BESIDE = 3
-"""Pixels between the lines of two keys that have one value, so that both are seen; of many keys fewer."""
+"""Pixels between the lines of two keys with the same value, so that both are visible; fewer for many keys."""
 _ASIDE = 4.5
 """And from their value, at most."""
 _ROWS = "rows in the relation"

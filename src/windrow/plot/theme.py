@@ -30,10 +30,10 @@ __all__ = [
 ]
 
 WIDTH = 720
-"""Of the plot itself, in pixels."""
+"""The width of the plot itself, in pixels."""
 
 Picture = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
-"""What a picture may be to Altair."""
+"""The types of Altair charts that a picture may be."""
 
 INK = "#22303c"
 FAINT = "#8a97a3"
@@ -67,7 +67,7 @@ _FONT = "Inter, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
 
 
 def marks(rows: Sequence[Mapping[str, Any]]) -> alt.Chart:
-    """A chart of these rows, which travel in it."""
+    """A chart with these rows as its data."""
     return alt.Chart(alt.InlineData(values=list(rows)))
 
 
@@ -118,7 +118,7 @@ def styled(chart: Picture) -> Picture:
 
 
 def heading(title: str, subtitle: list[str]) -> alt.TitleParams:
-    """The title of a picture, with what was left out and how to read it beneath."""
+    """The title of a picture, with the omitted part and an explanation below."""
     return alt.TitleParams(title, subtitle=subtitle) if subtitle else alt.TitleParams(title)
 
 

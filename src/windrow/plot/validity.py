@@ -86,7 +86,7 @@ def draw_validity(scene: VaryingScene, width: int | None = None) -> Picture:
 
 
 def _placed(scene: VaryingScene) -> tuple[list[tuple[Interval, int]], list[tuple[int, str]], list[int]]:
-    """The lane of each interval that is drawn, the lanes that have a key beside them, and between keys."""
+    """The lane of each drawn interval, the lanes with a key beside them, and those between keys."""
     placed: list[tuple[Interval, int]] = []
     labels: list[tuple[int, str]] = []
     cuts: list[int] = []
@@ -107,7 +107,7 @@ def _placed(scene: VaryingScene) -> tuple[list[tuple[Interval, int]], list[tuple
 
 
 def _domain(scene: VaryingScene) -> tuple[float, float]:
-    """From the first row's coming to the last change, with a little air."""
+    """From the first insert to the last change, with some margin."""
     enters = [interval.enter for interval in scene.intervals]
     leaves = [interval.leave for interval in scene.intervals if interval.leave is not None]
     first = min([scene.first, *enters])

@@ -87,7 +87,7 @@ def _panel(shared: Shared, sequence: DrawnSequence) -> Panel:
 
 
 def _groups(sequence: DrawnSequence) -> list[str]:
-    """What each row is to the windows, of all things that it is the first of these: label, closed, open."""
+    """For each row, its role in the windows, the first of these that applies: label, closed, open."""
     groups = [_NONE] * len(sequence.rows)
     for kind in (_OPEN, _CLOSED):
         for span in sequence.windows:

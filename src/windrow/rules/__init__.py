@@ -1,4 +1,4 @@
-"""The way from a window to its plan: a visible tuple of rules, one file each.
+"""From a window to its plan: a tuple of rules, in one file each.
 
 Every rule takes a draft and an analyzer and returns the draft with its part filled in.
 """

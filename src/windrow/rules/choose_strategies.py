@@ -17,7 +17,7 @@ __all__ = ["choose_strategies"]
 
 
 def choose_strategies(draft: PlanDraft, analyzer: Analyzer) -> PlanDraft:  # noqa: ARG001 - every rule takes it
-    """Fill in `found` for the boundaries that are searched for, and `labels`."""
+    """Fill in `found` for the boundaries to search, and `labels`."""
     window = draft.window
     found = []
     if window.label is not None:

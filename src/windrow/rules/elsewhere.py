@@ -1,4 +1,4 @@
-"""What Spark reads of rows where it evaluates conditions over pairs of them: variables and their fields."""
+"""The columns that Spark needs to evaluate conditions over pairs of rows: variables and their fields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_ROWS = {"IS NULL", "=", "<>", "<=>"}
 
 
 def elsewhere(draft: PlanDraft) -> Elsewhere:
-    """The rows beside those of sides, and whether positions, that conditions read which Spark evaluates."""
+    """The neighbouring rows of sides, and whether positions are read, for conditions that Spark evaluates."""
     read = [
         variable
         for predicate in draft.predicates
@@ -32,7 +32,7 @@ def elsewhere(draft: PlanDraft) -> Elsewhere:
 def carry_fields(draft: PlanDraft, analyzer: Analyzer) -> tuple[PlanDraft, tuple[tuple[str, str], ...]]:
     """The draft with a column for each field that Spark reads, to which retained rows are reduced.
 
-    For a condition that the kernel does not have, Spark evaluates those of the boundaries before it, too.
+    If the kernel cannot evaluate a condition, Spark also evaluates those of the boundaries before it.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def carry_fields(draft: PlanDraft, analyzer: Analyzer) -> tuple[PlanDraft, tuple
 
 
 def _reads(draft: PlanDraft, predicate: Predicate) -> Iterator[tuple[Variable, str | None]]:
-    """The variables that a condition reads, each with the field: None for all, "" where none is needed."""
+    """The variables that a condition reads, each with the field: None for all, "" if none is needed."""
     visible = {one.name.lower(): one for one in draft.window.visible(predicate.boundary.side)}
     for name, field in _paths(predicate.boundary.when, list(visible)):
         if name.lower() in visible:

@@ -1,6 +1,6 @@
 """Rule: type every predicate, so that the kernel can evaluate it over columns that Spark computes.
 
-What the kernel cannot evaluate is not typed, and the reason is retained for EXPLAIN.
+A predicate that the kernel cannot evaluate is not typed; the reason is stored for EXPLAIN.
 """
 
 from __future__ import annotations

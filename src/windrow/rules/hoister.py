@@ -5,11 +5,10 @@
        h0(start) AND h1(start) < 25 AND h2(end + 1) − h3(start) > c0
 
 A part that reads one row alone becomes a column, whatever functions it calls, unless it only compares numbers
-or times with constants. A part over a missing row
-(PREV before the first, NEXT after the last, START unsatisfied) is the same expression over a row of
-NULLs: unless that is plainly NULL, Spark computes it once, as a constant. What is left over several
-rows must be comparison, logic and arithmetic on types that the kernel has; more is
-:mod:`windrow.rules.pair_conditions`.
+or times with constants. A part over a missing row (PREV before the first, NEXT after the last, START
+unsatisfied) is the same expression over a row of NULLs: unless that is certainly NULL, Spark computes it
+once, as a constant. The rest over several rows must be comparison, logic and arithmetic on types that the
+kernel supports; :mod:`windrow.rules.pair_conditions` supports more.
 """
 
 from __future__ import annotations
@@ -56,15 +55,16 @@ NOT_TRUE = ("NOT COALESCE((", "), FALSE)")
 IS_TRUE = ("COALESCE((", "), FALSE)")
 
 Guards = tuple[tuple[Expression, tuple[str, str]], ...]
-"""Conditions beside a part, and the text around them that says when the part is evaluated at all.
+"""Conditions beside a part, and the text around them that decides whether the part is evaluated.
 
-To the left in AND that is where they are `NOT_FALSE`, in OR where they are `NOT_TRUE`.
+They are the operands to the left: in AND the part is evaluated where they are `NOT_FALSE`, in OR where they
+are `NOT_TRUE`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class RowVariable:
-    """A row that predicates read: `side` and `shift` say which; a position is a number, not a row.
+    """A row that predicates read, by `side` and `shift`; a position is a number, not a row.
 
     `is_there` says that the row is never missing.
     """
@@ -111,7 +111,7 @@ class Hoister:
         self.types: dict[Range, str] = {}
 
     def typed(self, what: str) -> window_plan.PairExpression:
-        """The whole condition; `what` says in errors what it is of.
+        """The whole condition; `what` names its owner in errors.
 
         Raises
         ------
@@ -224,7 +224,7 @@ class Hoister:
         raise NotTypedError(f"{self.displayed(expression)} reads several rows inside one function")
 
     def operation(self, expression: OperationNode, guards: Guards) -> window_plan.PairExpression:
-        """An operator as the kernel has it."""
+        """An operator in the kernel's form."""
         operator, operands = expression.operator, expression.operands
         if operator in ("AND", "OR"):
             converted = []
@@ -258,14 +258,14 @@ class Hoister:
         return self.arithmetic(expression, guards)
 
     def negated(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
-        """What NOT IN, IS NOT NULL and their like negate, of which the text is that of the negation."""
+        """The operand of NOT IN, IS NOT NULL and the like, with the text of the negation."""
         assert isinstance(expression, OperationNode)
         return self.operation(expression, guards)
 
     def comparison(
         self, operator: str, operands: tuple[Expression, ...], guards: Guards
     ) -> window_plan.PairExpression:
-        """A comparison in the types in which Spark makes it."""
+        """A comparison in the types in which Spark compares."""
         left, right = operands
         rows = self.is_row(left), self.is_row(right)
         if rows[0] is not None and rows[1] is not None:
@@ -304,7 +304,7 @@ class Hoister:
         return window_plan.Operation(operator, tuple(parts))
 
     def arithmetic(self, expression: OperationNode, guards: Guards) -> window_plan.PairExpression:
-        """A computation as the kernel makes it."""
+        """A computation in the kernel's form."""
         operator, operands = expression.operator, expression.operands
         kind = self.types[expression.range]
         kinds = [self.types[operand.range] for operand in operands]
@@ -356,7 +356,7 @@ class Hoister:
         return self.leaf(expression, "BOOLEAN", guards)
 
     def value(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
-        """A part of which only the validity counts."""
+        """A part of which only the validity matters."""
         if self.is_row(expression):
             raise NotTypedError("a row variable of several rows")
         return self.convert(expression, guards)
@@ -438,13 +438,13 @@ class Hoister:
         return window_plan.ColumnRef(name, variable.side, variable.shift, missing, rank)
 
     def has_values(self, kind: str) -> bool:
-        """Whether the kernel has values of this type, other than ranks."""
+        """Whether the kernel supports values of this type, other than ranks."""
         return kind in KERNEL_TYPES or is_day_interval(kind)
 
     def is_plain(self, expression: Expression) -> TypeGuard[OperationNode]:
         """Whether the part compares fields that are numbers or times with constants, as the kernel does too.
 
-        A field may be carried for other reasons, and a choice of fields is read from files without Spark.
+        A field may be carried for other reasons, and a selection of fields is read from files without Spark.
         """
         if not isinstance(expression, OperationNode):
             return False
@@ -459,14 +459,14 @@ class Hoister:
         return len(kinds) == 1 or kinds <= INTEGERS | FLOATS or (kinds == numbers and bool(kinds & FLOATS))
 
     def is_number(self, expression: Expression) -> bool:
-        """Whether the part is a constant or a field of a type that the kernel has."""
+        """Whether the part is a constant or a field of a type that the kernel supports."""
         kind = self.types[expression.range]
         if not self.reads(expression):
             return kind in KERNEL_TYPES - {"void"} or is_decimal(kind)
         return self.field(expression) is not None and kind in KERNEL_TYPES
 
     def is_strict(self, expression: Expression) -> bool:
-        """Whether the part is plainly NULL over a row of NULLs."""
+        """Whether the part is certainly NULL over a row of NULLs."""
         match expression:
             case Name():
                 return len(expression.parts) > 1 or self.field(expression) is not None

@@ -1,4 +1,4 @@
-"""The last rule: a finished draft as the kernel's plan."""
+"""The last rule: converts a finished draft to the kernel's plan."""
 
 from __future__ import annotations
 
@@ -115,7 +115,9 @@ def _outputs(draft: PlanDraft) -> tuple[Output, ...]:
 
 
 def is_flat(window: Window, name: str, fields: Sequence[tuple[str, str]]) -> bool:
-    """Whether a row variable travels as columns: it has fields and, the label row being its own, no NULLs."""
+    """Whether a row variable is carried as columns: it has fields, and cannot be missing: the label row is
+    its own row.
+    """
     side = Side.START if window.label is None else Side.LABEL
     variable = name.removeprefix(QUALIFIED)
     there = any(v.name == variable and v.side is side and v.role is Role.ROW for v in window.variables())
@@ -123,7 +125,7 @@ def is_flat(window: Window, name: str, fields: Sequence[tuple[str, str]]) -> boo
 
 
 def flat(variable: str, field: str) -> str:
-    """The column that has a field of a row variable that travels as columns."""
+    """The column with a field of a row variable that is carried as columns."""
     return f"__{len(variable)}.{variable}.{field}"
 
 

@@ -1,7 +1,7 @@
-"""Types of conditions of fields, positions, whole numbers, intervals and plain operators, without Spark.
+"""Types of conditions over fields, positions, whole numbers, intervals and simple operators, without Spark.
 
-Each question to Spark's analyser takes some milliseconds of every query. A condition with any other part is
-Spark's to type, as are names that are not written as the field is.
+Each analysis by Spark takes some milliseconds of every query. Spark types a condition with any other part, or
+with names that are not written exactly like the field.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class _Typing:
 
 
 def _compare(kinds: list[str]) -> bool:
-    """Whether Spark compares values of these types as they are."""
+    """Whether Spark compares values of these types without casts."""
     return (
         set(kinds) <= INTEGERS | FLOATS
         or (len(set(kinds)) == 1 and kinds[0] in _TIMES)

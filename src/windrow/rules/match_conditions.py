@@ -1,4 +1,6 @@
-"""Types conditions of DEFINE: what is a column, what reads registers, what only Spark can evaluate."""
+"""Types conditions of DEFINE: which parts are columns, which read registers, and which only Spark can
+evaluate.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ class ConditionSource:
 
     @property
     def is_made(self) -> bool:
-        """Whether it is no row of the input."""
+        """Whether it is not a row of the input."""
         return self.is_classifier or self.value is not None
 
 
@@ -45,7 +47,7 @@ Ask = Callable[[SqlText, tuple[tuple[RowVariable, str], ...]], window_plan.PairE
 
 
 class MatchConditions(PairConditions):
-    """Types a condition, in which names without a variable are of the row that is tried.
+    """Types a condition; unqualified names refer to the current row.
 
     Parameters
     ----------
@@ -98,14 +100,14 @@ class MatchConditions(PairConditions):
         self.classifiers = {source.variable.name for source in sources if source.is_classifier}
         self.row = RowVariable(ROW, "row", is_there=True)
         self.neighbours: set[int] = set()
-        """How far the rows are that Spark is to read beside each row."""
+        """The distances of the rows that Spark reads beside each row."""
 
     def otherwise(
         self, expression: expressions.Expression, guards: Guards, reason: str
     ) -> window_plan.PairExpression:
-        """As ever; what the kernel cannot evaluate over the row and its neighbours, Spark does.
+        """As usual; Spark evaluates what the kernel cannot, over the row and its neighbours.
 
-        So it does for each of the variables' names where nothing else is read.
+        If nothing but the variable's name is read, Spark evaluates it for each name.
         """
         read = self.reads(expression)
         kind = self.types[expression.range]
@@ -124,7 +126,7 @@ class MatchConditions(PairConditions):
         return window_plan.ColumnRef(column, "row")
 
     def of_spark(self, expression: expressions.Expression, reason: str) -> window_plan.PairExpression:
-        """What only Spark can evaluate over rows of a match, for which the machine asks it before."""
+        """A condition that only Spark can evaluate over rows of a match, before the machine runs."""
         if self.ask is None or self.types[expression.range] != "boolean":
             raise NotTypedError(reason)
         read = []
@@ -138,17 +140,19 @@ class MatchConditions(PairConditions):
         return self.ask(self.text(expression), tuple(dict.fromkeys(read)))
 
     def is_beside(self, *parts: expressions.Expression) -> bool:
-        """Whether the parts read the row and its neighbours alone, which Spark can do too."""
+        """Whether the parts read only the row and its neighbours, which Spark can read too."""
         sides = {variable.side for part in parts for variable in self.reads(part)}
         return sides <= {"row"} and self.with_neighbours is not None
 
     def reads_objects(self, expression: expressions.Expression) -> bool:
-        """Whether texts or decimals of several rows come in, which cost the kernel more than Spark."""
+        """Whether texts or decimals of several rows are read, which are slower in the kernel than in
+        Spark.
+        """
         kinds = {self.types[part.range] for part in parts_of(expression)}
         return any(kind == "string" or is_decimal(kind) for kind in kinds)
 
     def is_for_kernel(self, *parts: expressions.Expression) -> bool:
-        """Whether Spark cannot do it, or it costs the kernel no more than Spark."""
+        """Whether Spark cannot evaluate it, or the kernel is no slower."""
         return not self.is_beside(*parts) or not any(map(self.reads_objects, parts))
 
     def displayed(self, expression: expressions.Expression) -> str:
@@ -170,14 +174,14 @@ class MatchConditions(PairConditions):
         return window_plan.ColumnRef(name, variable.side, 0, missing)
 
     def variable(self, name: Name) -> RowVariable | None:
-        """The source that a path begins with; the row for its own columns."""
+        """The source that a path begins with; for unqualified columns, the row."""
         found = self.scope.get(name.parts[0])
         if found is not None:
             return self.row if found.side == "row" and found.shift == 0 else found
         return self.row if find_field(self.fields, name.parts[0]) is not None else None
 
     def field(self, expression: expressions.Expression) -> str | None:
-        """The name of the field, if the part is one of a source or of the row."""
+        """The name of the field, if the part is a field of a source or of the row."""
         if not isinstance(expression, Name):
             return None
         if expression.parts[0] in self.scope:
@@ -185,7 +189,7 @@ class MatchConditions(PairConditions):
         return expression.parts[0] if len(expression.parts) == 1 and self.variable(expression) else None
 
     def single_row(self, expression: expressions.Expression) -> RowVariable | None:
-        """As ever; a variable's name is no column of Spark's, so what is made of it is taken apart."""
+        """As usual; a variable's name is not a column of Spark's, so expressions over it are split."""
         found = super().single_row(expression)
         made = found is not None and found.name in self.made and not isinstance(expression, Name)
         return None if made else found
@@ -193,7 +197,7 @@ class MatchConditions(PairConditions):
     def constant(
         self, expression: expressions.Expression, cast: str | None = None, rank: int | None = None
     ) -> window_plan.PairExpression:
-        """As ever; the result of a subquery Spark puts beside each row when the rows are read."""
+        """As usual; Spark adds the result of a subquery to each row when the rows are read."""
         start, stop = expression.range
         if not any(start <= first and last <= stop for first, last in self.queries):
             return super().constant(expression, cast, rank)
@@ -212,7 +216,7 @@ class MatchConditions(PairConditions):
         cast: str | None = None,
         rank: int | None = None,
     ) -> window_plan.PairExpression:
-        """As ever; what is no row of the input is no column of Spark's."""
+        """As usual; values that are not of an input row are not columns of Spark's."""
         variable = self.single_row(expression)
         assert variable is not None
         if variable.name not in self.made:

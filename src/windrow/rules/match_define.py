@@ -71,7 +71,7 @@ class Definitions:
         self.neighbours: set[int] = set()
         self.requested: list[SparkCondition] = []
         self.of_spark: dict[str, tuple[ReadValue, ...]] = {}
-        """Aggregates that only Spark reads, by their variables, with what else it reads for them."""
+        """Aggregates that only Spark reads, by their variables, with the values that it needs for them."""
 
     def defined(self) -> list[PatternCondition]:
         """The conditions of DEFINE."""
@@ -100,7 +100,9 @@ class Definitions:
             return Name((source.variable.name, field), leaf.range)
 
         def computed(leaf: Navigated, argument: Range) -> expressions.Expression:
-            """The value at one row of what names the variable or the match: NULL where there is no row."""
+            """The value at one row of an expression with the variable's name or match number: NULL if there
+            is no row.
+            """
             parts = list(self.read_at(leaf, argument))
             inner = {part.range[0]: read(part) for part in parts}
             queries = subqueries(self.tokens, argument)
@@ -145,7 +147,9 @@ class Definitions:
         return self.converted(when, f"DEFINE {item.name}", beside_row, with_names, queries)
 
     def read_at(self, leaf: Navigated, argument: Range) -> Iterator[Leaf]:
-        """What a navigation reads of its row, the variable's name and the match's number among it."""
+        """The values that a navigation reads at its row, including the variable's name and the match
+        number.
+        """
         names, numbers = classifiers(self.tokens, argument), match_numbers(self.tokens, argument)
         for at in numbers:
             yield Numbered(at)
@@ -153,12 +157,12 @@ class Definitions:
             yield replace(leaf, range=at, argument=None if at in names else at)
 
     def there(self, leaf: Navigated, label: int) -> tuple[ConditionSource, str]:
-        """What is TRUE at the row of a navigation, and missing where there is none."""
+        """A value that is TRUE at the row of a navigation, and missing without one."""
         members = self.match.members_of(leaf.variable)
         return self.at_row(leaf, members, label), self.rows.argument(SqlText.of("TRUE"))
 
     def stands_alone(self, query: Range, leaves: Sequence[Leaf], source_text: Mapping[Range, str]) -> bool:
-        """Whether a subquery reads no row of the match but by these leaves."""
+        """Whether a subquery reads rows of the match only through these leaves."""
         missing = {}
         for leaf in leaves:
             if query[0] < leaf.range[0] < query[1]:
@@ -175,7 +179,7 @@ class Definitions:
         with_names: Callable[[Range, str], list[SqlText]] | None = None,
         queries: Sequence[Range] = (),
     ) -> window_plan.PairExpression:
-        """A condition as the machine reads it; `what` says in errors what it is."""
+        """A condition in the machine's form; `what` names its owner in errors."""
         sources = list(self.sources.values())
 
         def types_of(texts: list[SqlText]) -> list[str]:
@@ -236,12 +240,12 @@ class Definitions:
         return window_plan.ColumnRef(self.rows.column(field), variable.side, variable.shift)
 
     def requests_in(self, conditions: Sequence[PatternCondition]) -> tuple[SparkCondition, ...]:
-        """What these conditions ask Spark for."""
+        """The conditions that Spark evaluates for these."""
         requested = {number for condition in conditions for number in requests_of(condition.expression)}
         return tuple(item for item in self.requested if item.number in requested)
 
     def read(self, leaf: Leaf, label: int) -> tuple[ConditionSource, str]:
-        """The source and the field that a leaf of a condition of this label is."""
+        """The source and the field of a leaf in a condition of this label."""
         if isinstance(leaf, Numbered):
             if self.match.clause.every:
                 hint = "MATCH_NUMBER() may stand in MEASURES: all matches are numbered as they are completed"
@@ -264,7 +268,7 @@ class Definitions:
         return self.at_row(leaf, members, label), field
 
     def labels(self, leaf: Navigated) -> ConditionSource:
-        """The list of the variables of all rows so far, over which conditions are Spark's."""
+        """The list of the variables of all rows so far; Spark evaluates conditions over it."""
         column = self.rows.chosen([SqlText.of(literal(label)) for label in self.match.labels])
         name = f"__d{len(self.running)}"
         whole = Aggregation(leaf.range, None, "collect_list", False, None, leaf.range, (), of_classifier=True)
@@ -275,7 +279,7 @@ class Definitions:
         return source
 
     def text_of(self, leaf: Leaf, source_text: str) -> str:
-        """What a leaf is, for Spark, of what is read for it."""
+        """Spark's text of a leaf, from the values read for it."""
         if isinstance(leaf, Aggregation) and leaf.keeps_nulls and leaf.filter is not None:
             return f"{source_text}.value"
         if not isinstance(leaf, Navigated) or leaf.argument is not None or not _is_far(leaf):
@@ -289,7 +293,7 @@ class Definitions:
         return f"get({source_text}, get({places}, {nth}) + {leaf.shift})"
 
     def at_row(self, leaf: Navigated, members: frozenset[int] | None, label: int) -> ConditionSource:
-        """The row that a navigation finds: the one that is tried, or one in a register."""
+        """The row that a navigation finds: the current one, or one in a register."""
         if not leaf.from_first and leaf.offset == 0 and (members is None or label in members):
             return self.source("row", leaf.shift)
         register = self.register(Register(members, leaf.from_first, leaf.offset))
@@ -301,7 +305,9 @@ class Definitions:
         return self.made(side, NUMBERS, SqlText.of("CAST(1 AS BIGINT)"), counts=True)
 
     def running_aggregate(self, leaf: Aggregation) -> ConditionSource:
-        """An aggregate over the rows so far: a count of rows is a register, others are of a list of rows."""
+        """An aggregate over the rows so far: a count of rows is a register, others are over a list of
+        rows.
+        """
         members = self.match.members_of(leaf.variable)
         if leaf.function == "count_star":
             return self.number(Register(members, kind="count"))
@@ -320,7 +326,9 @@ class Definitions:
         return source
 
     def aggregate_of_spark(self, leaf: Aggregation, name: str) -> ConditionSource:
-        """An aggregate that the kernel does not have: conditions that read it are Spark's, over the list."""
+        """An aggregate that the kernel does not support: Spark evaluates conditions that read it, over the
+        list.
+        """
         found = self.rows.of_spark(leaf, name, MATCH_NUMBER)
         assert found.column is not None
         side = self.list_of(self.match.members_of(leaf.variable), found.column)
@@ -334,12 +342,12 @@ class Definitions:
         return source
 
     def list_of(self, members: frozenset[int] | None, column: str) -> str:
-        """The side that is the list of the rows so far, with their variables where a column needs these."""
+        """The side of the list of the rows so far, with their variables if a column needs these."""
         kind = "labelled rows" if column in self.rows.by_label else "rows"
         return register_side(self.register(Register(members, kind=kind)))
 
     def made(self, side: str, column: str, value: SqlText, *, counts: bool) -> ConditionSource:
-        """A source that is no row; of counts, there are none where there are no rows."""
+        """A source that is not a row; counts are 0 without rows."""
         key = (side, 0, column)
         if key not in self.sources:
             variable = RowVariable(f"{_SOURCE}{len(self.sources)}", side)
@@ -358,7 +366,7 @@ class Definitions:
         )
 
     def register(self, wanted: Register) -> int:
-        """The number of a register; those that its chain needs stand before it."""
+        """The number of a register; those that its chain needs come before it."""
         if wanted in self.registers:
             return self.registers.index(wanted)
         for offset in range(wanted.offset + 1):
@@ -372,7 +380,7 @@ class Definitions:
         return f"{source.variable.name}.{quoted(field)}"
 
     def source(self, side: str, shift: int, *, is_classifier: bool = False) -> ConditionSource:
-        """The row that a side is, so many rows on, or its variable's name."""
+        """The row of a side, at a distance, or its variable's name."""
         key = (side, shift, LABELS if is_classifier else "")
         if key not in self.sources:
             name = f"{_CLASSIFIERS if is_classifier else _SOURCE}{len(self.sources)}"
@@ -383,7 +391,7 @@ class Definitions:
     # -- WITHIN and DURATION -----------------------------------------------------------------------
 
     def within(self) -> list[PatternCondition]:
-        """That a match is shorter than a duration: a condition of every variable."""
+        """The conditions that a match is shorter than a duration, for every variable."""
         clause = self.match.clause
         if clause.within is None:
             return []
@@ -420,7 +428,7 @@ class Definitions:
         ]
 
     def measuring_key(self, what: str, at: Range) -> tuple[WindowFragment, bool]:
-        """The first ORDER BY key, by which times are measured, and whether it falls."""
+        """The first ORDER BY key, by which times are measured, and whether it descends."""
         if not self.match.is_ordered:
             raise AnalysisError(
                 f"{what} measures by the first ORDER BY key, and there is none",
@@ -435,7 +443,7 @@ class Definitions:
 
     @contextmanager
     def measured(self, what: str, at: Range) -> Iterator[None]:
-        """Say of a key and a time that Spark cannot compare of which type the key is."""
+        """Add the type of the key to Spark's error if it cannot compare a key and a time."""
         try:
             yield
         except (AnalysisError, NotSupportedError) as error:
@@ -457,9 +465,9 @@ class Definitions:
             ) from None
 
     def length(self) -> SqlText | None:
-        """The time of WITHIN or DURATION, which may be one over the first row of the match.
+        """The time of WITHIN or DURATION, which may be an expression over the first row of the match.
 
-        A number and a unit are an interval; so is a number alone where the key is a time: of seconds.
+        A number with a unit is an interval; so is a number alone, in seconds, if the key is a time.
         """
         length = self.match.clause.within or self.match.clause.duration
         if length is None:
@@ -476,7 +484,7 @@ class Definitions:
         return SqlText.of("INTERVAL ", written, " SECONDS") if seconds else written
 
     def length_of_row(self, length: Length) -> SqlText:
-        """A time that is computed of a row."""
+        """A time computed from a row."""
         for name, at in references(self.tokens, length.value, frozenset(self.match.members)):
             raise AnalysisError(
                 f"variable {name} stands in a length of time, which is of the first row of the match",
@@ -538,14 +546,16 @@ class Definitions:
 
 
 def _is_far(leaf: Navigated) -> bool:
-    """Whether a variable's name is of a row that no register has: after a variable's, or before its first."""
+    """Whether a variable's name is that of a row without a register: after a variable's row, or before its
+    first.
+    """
     if leaf.variable is None and not leaf.from_first:
         return leaf.shift > leaf.offset
     return leaf.shift > 0 or (leaf.from_first and leaf.shift < 0)
 
 
 def _rising(kind: str, *, falls: bool) -> tuple[str, str] | None:
-    """What stands around a key of this type so that it is a value of the kernel's which rises, row by row."""
+    """The text around a key of this type that makes it an increasing value for the kernel."""
     if is_decimal(kind) and not _is_wide(kind):  # integers compare faster than decimals
         return f"{'-' * falls}CAST((", f") * 1{'0' * _digits(kind)[1]}BD AS BIGINT)"
     if not is_decimal(kind) and kind not in KERNEL_TYPES - {"boolean", "void"}:

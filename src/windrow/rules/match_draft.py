@@ -1,4 +1,4 @@
-"""What a bound MATCH_RECOGNIZE is on its way to a plan, and what the rules ask of Spark."""
+"""The draft of a bound MATCH_RECOGNIZE, and Spark's analysis for the rules."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 ARGUMENT = "__a"
-"""Prefix of the columns that have expressions of one row."""
+"""Prefix of the columns for expressions over one row."""
 
 ELEMENT = "__e"
 """The struct with an element of each list over which Spark aggregates."""
@@ -41,7 +41,7 @@ MATCH_NUMBER = "__match_number"
 
 
 def neighbour(shift: int) -> str:
-    """The struct with the row so many rows on, where Spark evaluates a condition over it.
+    """The struct with the row at a distance, if Spark evaluates a condition over it.
 
     >>> neighbour(-2)
     '__prev2'
@@ -50,7 +50,7 @@ def neighbour(shift: int) -> str:
 
 
 class MatchAnalyzer(Protocol):
-    """What the rules ask of Spark about the rows of a MATCH_RECOGNIZE."""
+    """Spark's analysis of the rows of a MATCH_RECOGNIZE, for the rules."""
 
     @property
     def fields(self) -> Mapping[str, str]:
@@ -62,10 +62,10 @@ class MatchAnalyzer(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Whether whole partitions are there at once, so that Spark can read the rows beside a row."""
+        """Whether whole partitions are available, so that Spark can read the rows beside a row."""
 
     def stands_alone(self, query: SqlText) -> bool:
-        """Whether a query in parentheses reads nothing of what is around it."""
+        """Whether a query in parentheses is not correlated."""
 
     def kernel_supports(self, function: str, argument: SqlText, arguments: Sequence[SqlText]) -> bool:
         """Whether the kernel computes an aggregate of this expression over the rows and their arguments."""
@@ -84,9 +84,9 @@ class MatchAnalyzer(Protocol):
 
 @dataclass(frozen=True)
 class AggregateLeaf:
-    """An aggregate that the kernel is to compute: `text` is it over the rows, for its type.
+    """An aggregate for the kernel: `text` is the aggregate over the rows, for its type.
 
-    With `of_spark` it is a list, of whose elements Spark is to compute that aggregate.
+    With `of_spark` it is a list, over whose elements Spark computes that aggregate.
     """
 
     name: str
@@ -102,12 +102,12 @@ class AggregateLeaf:
 
     @property
     def ignores_nulls(self) -> bool:
-        """Whether it passes over rows whose value is NULL, as those are that a filter leaves out."""
+        """Whether it ignores rows whose value is NULL, as filtered-out rows are."""
         return self.leaf.ignore_nulls or (self.leaf.keeps_nulls and self.leaf.filter is not None)
 
 
 def calls_of_spark(leaves: Iterable[AggregateLeaf]) -> dict[str, CallOfSpark]:
-    """The aggregates that Spark computes of lists, by the names of these."""
+    """The aggregates that Spark computes over lists, by the names of these."""
     return {leaf.name: leaf.of_spark for leaf in leaves if leaf.of_spark is not None}
 
 
@@ -128,7 +128,7 @@ class ReadValue:
 
 @dataclass(frozen=True)
 class SparkCondition:
-    """A condition that Spark evaluates over values of the match; the machine asks for it by this number."""
+    """A condition that Spark evaluates over values of the match; the machine requests it by this number."""
 
     number: int
     text: SqlText
@@ -137,7 +137,7 @@ class SparkCondition:
 
 @dataclass(frozen=True)
 class MatchDraft:
-    """A MATCH_RECOGNIZE on its way to a plan.
+    """The draft of a MATCH_RECOGNIZE.
 
     `arguments` are expressions over the rows, columns ``__a0`` and so on. `values` are the measures' values
     at rows, `numbers` the names of match numbers, `running` aggregates that conditions read. `scope` has

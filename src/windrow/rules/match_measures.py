@@ -1,4 +1,4 @@
-"""MEASURES and the other columns of the result: the output of the kernel, and the texts over that."""
+"""MEASURES and the other columns of the result: the output of the kernel, and the texts over it."""
 
 from __future__ import annotations
 
@@ -69,9 +69,9 @@ class Measures:
         return self.navigation(members, leaf.from_first, leaf.offset, leaf.shift, leaf.final, column)
 
     def computed(self, leaf: Navigated, argument: Range) -> dict[Range, str]:
-        """The value at one row of an expression in which CLASSIFIER() or MATCH_NUMBER() stands.
+        """The value at one row of an expression with CLASSIFIER() or MATCH_NUMBER().
 
-        It is computed of what is read at that row; NULL where there is none, whatever it makes of NULL.
+        It is computed from values read at that row; NULL without a row, whatever it returns for NULL.
         """
         self.rows.refuse_mixed(argument, leaf.variable)
         names = set(classifiers(self.tokens, argument))
@@ -155,7 +155,7 @@ class Measures:
         return list(found.items())
 
     def outside(self, before: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """The values of the query around, which are keys, so they are there without any row of the match."""
+        """The outer values, which are keys, so they are available without any row of the match."""
         names = [name for name, _ in before]
         return [(field, f"__f{names.index(field)}") for field in self.match.hidden]
 
@@ -197,7 +197,7 @@ class Measures:
         return before, (*self.passed_on(rest), *of_row)
 
     def passed_on(self, names: list[str]) -> list[tuple[str, str]]:
-        """Those of the fields that the query may read, with their columns."""
+        """The fields that the query may read, with their columns."""
         mentioned = self.match.mentioned
         return [
             (name, self.rows.columns.field(name))

@@ -1,13 +1,13 @@
-"""From a bound MATCH_RECOGNIZE to the plan of the kernel, what Spark computes before it, and what after.
+"""From a bound MATCH_RECOGNIZE to the plan of the kernel, and Spark's computations before and after it.
 
     DEFINE B AS B.price < LAST(A.price) AND upper(B.note) = PREV(B.note)
     →  h0 = price    h1 = upper(note)    h2 = note
        B: h0(row) < h0(r0) AND h1(row) = h2(row − 1)        r0 = the last row of A
 
-A value at the row that is tried, or at its neighbours, is a column moved up or down; other rows of the
-match are retained in registers of the machine. What only Spark can evaluate over rows of a match, it is asked
-before. The measures' values at rows and aggregates are the kernel's;
-the expressions around them are Spark's, over the result.
+A value at the current row, or at its neighbours, is a column, shifted up or down; other rows of the match are
+in registers of the machine. Conditions over rows of a match that only Spark can evaluate are evaluated
+before. The kernel computes the measures' values at rows and aggregates; Spark computes the expressions around
+them, over the result.
 """
 
 from __future__ import annotations

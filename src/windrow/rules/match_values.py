@@ -39,7 +39,7 @@ class RowValues:
         self.visible = {
             name: kind for name, kind in analyzer.fields.items() if visible_field(name) is not None
         }
-        """The columns of the rows, without those with values of the query around."""
+        """The columns of the rows, without those with outer values."""
 
     def value(self, argument: Range, variable: str | None) -> str:
         """The field or the argument that has an expression of one row."""
@@ -68,16 +68,16 @@ class RowValues:
         return self.match.replace(part, replaced)
 
     def chosen(self, texts: list[SqlText]) -> str:
-        """A column that is another one for each variable."""
+        """A column that differs for each variable."""
         columns = tuple(self.column(self.argument(text)) for text in texts)
         name = f"{_CHOSEN}{len(self.by_label)}"
         self.by_label[name] = columns
         return name
 
     def aggregated(self, leaf: Aggregation) -> tuple[str, SqlText]:
-        """The field or argument that an aggregate is over, and its text.
+        """The field or argument of an aggregate, and its text.
 
-        Where a filter may leave out rows before one whose value is NULL, values are fields of structs.
+        If a filter may leave out rows before one whose value is NULL, values are fields of structs.
         """
         argument = leaf.arguments[0] if leaf.of_classifier else leaf.argument
         parts = [part for part in (leaf.filter, argument) if part is not None]
@@ -103,7 +103,7 @@ class RowValues:
     def of_spark(self, leaf: Aggregation, name: str, number: str | None) -> AggregateLeaf:
         """An aggregate that Spark evaluates over lists of values of rows, which the kernel returns.
 
-        It is of a list of this name; `number` stands for the match's.
+        It is over a list of this name; `number` stands for the match number.
         """
         column, value, fields = self.collected(leaf)
         element = f"{ELEMENT}.{name}"
@@ -129,16 +129,18 @@ class RowValues:
         return self.of_row(leaf.call, numbers=True)
 
     def is_for_kernel(self, leaf: Aggregation, argument: SqlText) -> bool:
-        """Whether the kernel takes values of this type, or Spark would not, as the order of rows counts."""
+        """Whether the kernel supports values of this type, or Spark cannot do it because the order of rows
+        counts.
+        """
         is_supported = leaf.function in ("count_star", "first", "last", "any_value") or leaf.nth is not None
         return is_supported or self.analyzer.kernel_supports(leaf.function, argument, self.arguments)
 
     def collected(self, leaf: Aggregation) -> tuple[str, SqlText, dict[Range, tuple[str, ...]]]:
-        """What Spark aggregates, in a struct for each row: its column, its text, and what parts are of one.
+        """The values that Spark aggregates, in a struct for each row: its column, its text, and its parts.
 
-        Parts that read no row stay in the text of the call, where some must be constants; so does what is
-        around the columns and names beside MATCH_NUMBER(), which is not known of rows. A star is all fields.
-        Months and years, which do not travel in structs, go as numbers.
+        Parts that read no row stay in the text of the call, where some must be constants; so does the text
+        around columns and names beside MATCH_NUMBER(), which is unknown for rows. A star is all fields.
+        Year-month intervals, which structs do not support, are encoded as numbers.
         """
         parts: list[Range] = []
         fields: dict[Range, tuple[str, ...]] = {}
@@ -175,13 +177,13 @@ class RowValues:
         return self.chosen(texts) if by_label else self.argument(texts[0]), texts[0], fields
 
     def names_match(self, part: Range) -> bool:
-        """Whether CLASSIFIER() or MATCH_NUMBER() stands in an expression of one row."""
+        """Whether an expression over one row contains CLASSIFIER() or MATCH_NUMBER()."""
         return bool(classifiers(self.tokens, part) or match_numbers(self.tokens, part))
 
     def read_in(self, part: Range) -> list[Range]:
-        """The columns, and the calls of CLASSIFIER, that stand in an expression of one row.
+        """The columns, and the calls of CLASSIFIER, in an expression over one row.
 
-        In a subquery these are the ones with the name of a variable; it has columns of its own.
+        In a subquery these are the ones qualified by a variable; it has its own columns.
         """
         names = classifiers(self.tokens, part)
         calls = [*names, *match_numbers(self.tokens, part)]
@@ -205,7 +207,7 @@ class RowValues:
         return at, stop
 
     def reads_row(self, part: Range) -> bool:
-        """Whether a part mentions a column, also of the query around, or CLASSIFIER()."""
+        """Whether a part mentions a column, also of the outer query, or CLASSIFIER()."""
         known = frozenset(self.match.members)
         names = (self.tokens[at] for at in range(*part) if self.tokens[at].is_name)
         return (
@@ -225,7 +227,7 @@ class RowValues:
         return f"{ARGUMENT}{len(self.arguments) - 1}"
 
     def refuse_mixed(self, argument: Range, variable: str | None) -> None:
-        """Columns without a variable are of all rows: they do not stand beside those of one."""
+        """Refuse unqualified columns beside those of a variable: they are of all rows."""
         if variable is None:
             return
         alone = {query[0] for query in subqueries(self.tokens, argument)}
@@ -251,5 +253,5 @@ class RowValues:
         return self.columns.field(name)
 
     def is_argument(self, name: str) -> bool:
-        """Whether it is such a name, and no field."""
+        """Whether it is a generated argument name, and not a field."""
         return name.startswith(ARGUMENT) and name not in self.analyzer.fields

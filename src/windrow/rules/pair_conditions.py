@@ -1,4 +1,4 @@
-"""Types conditions over several rows that compute with them, by functions that the kernel has too."""
+"""Types conditions over several rows that compute with them, by functions that the kernel supports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PairConditions(Hoister):
 
     @cached_property
     def functions(self) -> Functions:
-        """Those that the kernel has."""
+        """The functions that the kernel supports."""
         return Functions(self)
 
     @cached_property
@@ -47,7 +47,7 @@ class PairConditions(Hoister):
         return {}
 
     def convert(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
-        """As ever, else by a function that the kernel has too."""
+        """As usual, or else by a function that the kernel supports."""
         if expression.range in self.failed:
             raise NotTypedError(self.failed[expression.range])
         with self.attempt() as first:
@@ -58,13 +58,13 @@ class PairConditions(Hoister):
         raise NotTypedError(other.reason)
 
     def otherwise(self, expression: Expression, guards: Guards, reason: str) -> window_plan.PairExpression:
-        """What could not be converted as ever for this reason."""
+        """The alternative for a part that could not be converted as usual, for this reason."""
         with self.attempt() as second:
             return self.functions.typed(expression, guards)
         raise NotTypedError(second.reason if _computes(expression) else reason)
 
     def negated(self, expression: Expression, guards: Guards) -> window_plan.PairExpression:
-        """As ever, else by a function that the kernel has too."""
+        """As usual, or else by a function that the kernel supports."""
         with self.attempt() as first:
             return super().negated(expression, guards)
         with self.attempt():
@@ -72,17 +72,17 @@ class PairConditions(Hoister):
         raise NotTypedError(first.reason)
 
     def attempt(self) -> Attempt:
-        """Type a part; where that fails, forget the columns that it would have read."""
+        """Type a part; if that fails, remove the columns that it added."""
         return Attempt(self.columns)
 
     def is_for_kernel(self, *_parts: Expression) -> bool:
-        """Whether the kernel is to compute with values of these parts, whatever their types."""
+        """Whether the kernel should compute with values of these parts, whatever their types."""
         return True
 
     def comparison(
         self, operator: str, operands: tuple[Expression, ...], guards: Guards
     ) -> window_plan.PairExpression:
-        """As ever; else of values that are computed from several rows."""
+        """As usual; or else with values that are computed from several rows."""
         with self.attempt() as first:
             return super().comparison(operator, operands, guards)
         if not self.is_for_kernel(*operands):
@@ -90,11 +90,11 @@ class PairConditions(Hoister):
         return self.functions.comparison(operator, operands, guards)
 
     def has_values(self, kind: str) -> bool:
-        """As ever; texts and decimals are Python's objects."""
+        """As usual; texts and decimals are Python objects."""
         return super().has_values(kind) or kind == "string" or is_decimal(kind)
 
     def is_made(self, _expression: Expression) -> bool:
-        """Whether the part is no column of a row: all are."""
+        """Whether the part is not a column of a row: all are."""
         return False
 
 

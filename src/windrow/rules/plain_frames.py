@@ -1,10 +1,10 @@
-"""Rule: find windows that are frames of a fixed number of rows, as OVER (… ROWS BETWEEN …) has them.
+"""Rule: find windows that are frames of a fixed number of rows, like OVER (… ROWS BETWEEN …).
 
     TYPE SLIDING LABEL AS l AT lp WHEN l.val < 25 START AT sp WHEN lp - sp = 1 END AT ep WHEN ep - lp = 1
     →  the row before to the row after, of rows where l.val < 25
 
-Spark has such frames too. Its aggregates over them are the kernel's where both are exact: sums of floats
-depend on the order in which Spark adds, and the kernel's do not.
+Spark supports such frames too. Its aggregates over them equal the kernel's if both are exact: Spark's float
+sums depend on the order of addition, the kernel's do not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WHOLE = frozenset({"tinyint", "smallint", "int"})
 _COMPARED = _WHOLE | {"bigint", "date", "timestamp", "timestamp_ntz", "string", "boolean"}
 _DECIMAL = re.compile(r"decimal\((\d+),\d+\)")
 _ADDED_DIGITS = 10
-"""Spark types a sum of decimals with so many more digits than the decimals have."""
+"""How many more digits Spark's type for a sum of decimals has than the decimals."""
 _DIGITS = 38
 
 
@@ -106,7 +106,7 @@ def _reads_row(expression: PairExpression) -> bool:
 
 
 def _is_exact(function: str | None, kind: str | None) -> bool:
-    """Whether Spark and the kernel return the same value whatever the rows are; a type of None is of rows."""
+    """Whether Spark and the kernel return the same value for any rows; a type of None stands for rows."""
     decimal = _DECIMAL.fullmatch(kind or "")
     match function:
         case "count" | "count_star":

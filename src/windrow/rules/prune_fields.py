@@ -39,7 +39,7 @@ def prune_fields(draft: PlanDraft, analyzer: Analyzer) -> PlanDraft:
 
 
 def _to_count(draft: PlanDraft) -> tuple[Uses, ...]:
-    """What stands for windows of which nothing is read: they are counted all the same."""
+    """The uses for windows of which nothing is read: they are counted all the same."""
     if draft.window.aggregates:
         return ()
     names = [variable.name for variable in draft.window.variables()]
@@ -47,7 +47,7 @@ def _to_count(draft: PlanDraft) -> tuple[Uses, ...]:
 
 
 def _read(use: Uses, fields: list[str]) -> list[str]:
-    """The fields to carry; all of them where the variable is used whole or a name is not a plain field."""
+    """The fields to carry; all of them if the variable is used whole or a name is not a plain field."""
     if use.fields is None:
         return [field for field in fields if visible_field(field) is not None]
     wanted = {find_field(dict.fromkeys(fields, ""), written) for written in use.fields}

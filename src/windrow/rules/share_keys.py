@@ -1,4 +1,4 @@
-"""Rule: a key that is a plain field of the rows and is carried anyhow travels once.
+"""Rule: a key that is a plain field of the rows and is carried anyway is sent once.
 
 PARTITION BY station … SELECT s.station   →   the key is the column of s.station
 """
@@ -38,7 +38,7 @@ def shared_keys(
 
 
 def plain_field(key: WindowFragment, fields: Mapping[str, str]) -> str | None:
-    """The field that a key is, if it is one; it may be written with its relation."""
+    """The field that a key is, if it is one; it may be qualified."""
     match key.expression:
         case Name(parts=(column,)):
             return find_field(fields, column)

@@ -1,10 +1,10 @@
-"""Types functions of several rows, as far as the kernel has them with Spark's exact meaning.
+"""Types functions of several rows, as far as the kernel supports them with Spark's exact meaning.
 
     abs(e.price - s.price) > 3              CASE WHEN e.x > s.x THEN e.x ELSE s.x END < 10
     concat(s.word, e.word) = 'ab'           timestampdiff(SECOND, s.at, e.at) < 60
 
-A part that reads one row is a column in these too, cast by Spark where the function needs another type.
-Texts and decimals are Python's objects in the kernel.
+A part that reads one row is a column in these too, cast by Spark if the function needs another type. Texts
+and decimals are Python objects in the kernel.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TEXTS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 class Typer(Protocol):
-    """What types whole conditions (:class:`windrow.rules.pair_conditions.PairConditions`)."""
+    """Types whole conditions (:class:`windrow.rules.pair_conditions.PairConditions`)."""
 
     types: dict[tuple[int, int], str]
     ansi: bool
@@ -65,7 +65,7 @@ class Typer(Protocol):
         """The one row that it reads."""
 
     def is_made(self, expression: Expression) -> bool:
-        """Whether it is no column of a row."""
+        """Whether it is not a column of a row."""
 
     def displayed(self, expression: Expression) -> str:
         """A part as errors show it."""
@@ -103,7 +103,7 @@ class Functions:
         )
 
     def kind(self, expression: Expression) -> str:
-        """The type of a part, as Spark has it."""
+        """The type of a part in Spark."""
         return self.typer.types[expression.range]
 
     # -- operators ---------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class Functions:
                 return None
 
     def case(self, parts: tuple[Expression, ...], kind: str, guards: Guards) -> window_plan.PairExpression:
-        """Conditions and values by turns, and the value where no condition is TRUE."""
+        """Conditions and values in alternation, and the value if no condition is TRUE."""
         operands: list[window_plan.PairExpression] = []
         for condition, value in zip(parts[: len(parts) - 1 : 2], parts[1::2], strict=True):
             operands.append(self.typer.convert(condition, guards))
@@ -248,7 +248,7 @@ class Functions:
     def rounded(
         self, part: Expression, digits: list[Expression], kind: str, guards: Guards
     ) -> window_plan.PairExpression | None:
-        """ROUND to a number of digits that is written out."""
+        """ROUND to a literal number of digits."""
         count = 0
         if digits:
             if not isinstance(digits[0], Literal) or not self.written(digits[0]).isdigit():
@@ -309,11 +309,11 @@ class Functions:
         return window_plan.Operation(operator, operands, dtype)
 
     def value(self, part: Expression, guards: Guards) -> window_plan.PairExpression:
-        """A part as it is."""
+        """A part, unchanged."""
         return self.as_kind(part, self.kind(part), guards)
 
     def as_kind(self, part: Expression, kind: str, guards: Guards) -> window_plan.PairExpression:
-        """A part as a value of this type, cast by Spark where it reads no more than one row."""
+        """A part as a value of this type, cast by Spark if it reads at most one row."""
         own = self.kind(part)
         of_row = not self.typer.reads(part) or self.typer.single_row(part) is not None
         if own != kind and of_row and not self.typer.is_made(part):
@@ -333,7 +333,7 @@ class Functions:
 
 
 def _stored(kind: str) -> str:
-    """The dtype in which the kernel has values of a type."""
+    """The kernel's dtype for values of a type."""
     if kind in _STORED:
         return _STORED[kind]
     if kind == _TEXT or is_decimal(kind):

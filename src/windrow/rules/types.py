@@ -15,7 +15,7 @@ NUMPY = {
     "float": "float32",
     "double": "float64",
 }
-"""Numbers that the kernel computes with, and numpy's names for them."""
+"""Numeric types that the kernel computes with, and numpy's names for them."""
 
 INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 FLOATS = frozenset({"float", "double"})
@@ -38,7 +38,7 @@ def is_day_interval(kind: str) -> bool:
 
 
 def common_decimal(kinds: Iterable[str]) -> str | None:
-    """The DECIMAL that has every value of these decimals and integers exactly, if 38 digits do.
+    """The DECIMAL that represents every value of these decimals and integers exactly, if 38 digits suffice.
 
     >>> common_decimal(["decimal(10,2)", "int"])
     'DECIMAL(12,2)'

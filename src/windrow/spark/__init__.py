@@ -1,1 +1,1 @@
-"""What runs queries on Spark: the only part that imports pyspark, with what lies above it."""
+"""Runs queries on Spark: only this package and the packages above it import pyspark."""

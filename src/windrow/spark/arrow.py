@@ -18,7 +18,7 @@ __all__ = ["decode", "encode"]
 
 
 def encode(value: Column, kind: DataType) -> Column:
-    """The value as it travels."""
+    """The encoded value."""
     match kind:
         case YearMonthIntervalType():
             return value.cast("interval month").cast("int")
@@ -28,7 +28,7 @@ def encode(value: Column, kind: DataType) -> Column:
 
 
 def decode(value: Column, kind: DataType) -> Column:
-    """The value as it was before it travelled."""
+    """The decoded value."""
     match kind:
         case YearMonthIntervalType():
             return F.make_ym_interval(F.lit(0), value).cast(kind)

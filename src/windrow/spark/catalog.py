@@ -1,4 +1,4 @@
-"""What a session knows by name, beside Spark's tables and views."""
+"""A session's names, besides Spark's tables and views."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class ClauseDefinition:
 
 @dataclass
 class Catalog:
-    """The streams and time-varying relations of a session, what views are, which relations are clauses over
-    windows of time, which streams are views of windows and matches, which are named ones, the user's table
-    functions, its functions in SQL, the queries of views over recorded streams, and of those that put rows of
-    whole streams together, by their names in lower case.
+    """The names of a session, in lower case: streams and time-varying relations; the queries of views;
+    clauses over time windows; views of windows and matches, which are streams; named streams; the user's
+    table functions; SQL functions; the queries of views over recorded streams; and the queries of views that
+    combine rows of whole streams.
     """
 
     streams: dict[str, Stream] = field(default_factory=dict)
@@ -61,16 +61,16 @@ class Catalog:
 
     @property
     def rowtimes(self) -> dict[str, str]:
-        """The columns that show the rowtimes of streams, by the streams' names."""
+        """The columns with the rowtimes of streams, by the streams' names."""
         return {name: found.rowtime for name, found in self.streams.items() if found.rowtime is not None}
 
     def as_it_is(self) -> Self:
-        """A catalog of its own of the same names, of which the session drops and replaces none."""
+        """A copy of the catalog, which the session does not change."""
         own = {one.name: getattr(self, one.name) for one in fields(self)}
         return replace(self, **{name: known.copy() for name, known in own.items() if isinstance(known, dict)})
 
     def forget(self, name: str) -> None:
-        """Drop what has a name, if anything has; the session leaves a named stream."""
+        """Drop the definition of a name, if there is one; the session leaves a named stream."""
         named = self.named.pop(name.lower(), None)
         if named is not None:
             named.close()

@@ -1,4 +1,4 @@
-"""Collected rows: small results on the driver, which need no job of Spark's to be read or written."""
+"""Collected rows: small results on the driver, which are read and written without a Spark job."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ MOST_COLLECTED = 20_000
 
 
 def collected(frame: DataFrame) -> pa.Table | None:
-    """The rows; None if they are many."""
+    """The rows; None if there are too many."""
     rows = frame.limit(MOST_COLLECTED + 1).toArrow()
     return rows if rows.num_rows <= MOST_COLLECTED else None
 
 
 def frame_of_collected(spark: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """Those rows as a DataFrame again; of many, tasks make it."""
+    """Collected rows as a DataFrame; for large ones, tasks create it."""
     if not rows.num_rows:
         return spark.createDataFrame([], schema)
     kinds = StructType([StructField(one.name, travelling_type(one.dataType)) for one in schema])
@@ -55,7 +55,7 @@ _LOCAL = "spark.sql.execution.arrow.localRelationThreshold"
 
 
 def is_plain(schema: StructType) -> bool:
-    """Whether all columns are in files and tables in memory as Spark would write them."""
+    """Whether all columns have the same form in files and in memory as Spark would write."""
     return all(isinstance(field.dataType, _PLAIN) for field in schema)
 
 

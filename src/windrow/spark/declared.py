@@ -1,4 +1,4 @@
-"""Streams that a statement declares itself: FROM STREAM t WATERMARK ts DELAY OF INTERVAL … FUTURE …."""
+"""Streams that a statement declares: FROM STREAM t WATERMARK ts DELAY OF INTERVAL … FUTURE …."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["declare", "in_place", "keys_of", "read_by", "refuse_mixed"]
 
 
 def keys_of(written: Spelled) -> Mapping[int, str]:
-    """The names under which the session knows the streams that are declared, by where they stand."""
+    """The session's names for the declared streams, by their positions."""
     tokens = written.written
     if tokens is None:
         return {}
@@ -39,7 +39,7 @@ def keys_of(written: Spelled) -> Mapping[int, str]:
 
 
 def read_by(inputs: Iterable[Input]) -> frozenset[str]:
-    """The names of the streams of which there are windows."""
+    """The names of the streams with windows."""
     return frozenset(
         item.source
         for item in inputs
@@ -48,7 +48,7 @@ def read_by(inputs: Iterable[Input]) -> frozenset[str]:
 
 
 def in_place(written: Spelled, start: int, stop: int) -> SqlText:
-    """A stretch of the text as it was written, with the names of declared streams where they are declared."""
+    """A part of the text as written, with the names of declared streams replaced."""
     tokens, keys = written.written, keys_of(written)
     assert tokens is not None
     parts: list[Piece | SqlText | str] = []
@@ -70,12 +70,12 @@ def in_place(written: Spelled, start: int, stop: int) -> SqlText:
 
 
 def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collection[str]) -> None:
-    """Make the streams that the statement declares and that are used, by the names of :func:`keys_of`.
+    """Create the declared streams that are used, under the names of :func:`keys_of`.
 
     Raises
     ------
     WindrowError
-        ``UNSUPPORTED_STREAM`` for what does not stream, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``.
+        ``UNSUPPORTED_STREAM`` for a source that is not streaming, ``UNKNOWN_ROWTIME``, ``INVALID_ROWTIME``.
     """
     tokens = written.written
     for source in written.sources.values():
@@ -130,7 +130,7 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
 
 
 def refuse_mixed(catalog: Catalog, query: Continuous, sql: str) -> None:
-    """Refuse a live query over streams whose rowtimes are of several kinds.
+    """Refuse a live query over streams whose rowtime types differ.
 
     Raises
     ------

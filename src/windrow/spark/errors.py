@@ -1,4 +1,4 @@
-"""Spark's errors, in terms of what the user wrote."""
+"""Spark's errors, in terms of the user's text."""
 
 from __future__ import annotations
 
@@ -97,10 +97,11 @@ def translate(
     names: Mapping[str, str] | None = None,
     texts: Iterable[tuple[SqlText, Mapping[str, str]]] = (),
 ) -> WindrowError:
-    """One of our errors for one of Spark's, located in the user's text behind what Spark was passed.
+    """Convert an error of Spark to an error of Windrow, located in the user's text rather than in generated
+    SQL.
 
-    `text` is what Spark was reading when it failed. An error that comes up as rows are computed may be in
-    any of the texts in `texts`: it is in the one that has Spark's fragment at Spark's offsets.
+    `text` is what Spark was reading when it failed. An error while rows are computed may be in any of
+    `texts`: it is in the one that has Spark's fragment at Spark's offsets.
     """
     # what Spark says of a text it cannot analyse may quote an error that a column would raise
     parts = (error, *(getattr(error, name, "") for name in _TRACES))
@@ -112,7 +113,7 @@ def translate(
     condition = error.getCondition() or "SPARK_ERROR"
     if "writeStream.start" in str(error):
         return UsageError(
-            "this reads a live stream as if it were a table, and its rows come without an end",
+            "this reads a live stream as a table, but its rows are unbounded",
             condition="LIVE_RELATION",
             hint="SELECT STREAM … emits its rows, FROM s [RANGE 10 MINUTES] makes a relation of them, and"
             " EMIT STREAM at the end emits every change: relation.start(sink) starts each of these;"
@@ -172,7 +173,7 @@ def translate(
 
 
 def _meant_stream(sql: str, span: Span) -> str | None:
-    """What is said of SELECT STREAM where Spark takes STREAM for a column."""
+    """The hint for SELECT STREAM if Spark reads STREAM as a column."""
     before = sql[: span.start].upper().replace("(", " ").split()
     if sql[span.start : span.stop].upper() != "STREAM" or before[-1:] != ["SELECT"]:
         return None
@@ -180,7 +181,9 @@ def _meant_stream(sql: str, span: Span) -> str | None:
 
 
 def _not_streaming(error: PySparkException, text: SqlText, names: dict[str, str]) -> WindrowError:
-    """The error for STREAM t, which Spark has too, where t is a table; Spark does not say where it stands."""
+    """The error for STREAM t, which Spark supports too, if t is a table; Spark does not report its
+    position.
+    """
     rendered = text.render(names)
     view = str((error.getMessageParameters() or {}).get("quoted", "")).replace("`", "")
     tokens = tokenize(rendered)
@@ -206,7 +209,7 @@ def _not_streaming(error: PySparkException, text: SqlText, names: dict[str, str]
 def raising(
     condition: str, message: str, hint: str = "", sql: str | None = None, span: Span | None = None
 ) -> Column:
-    """A column of any type whose value, where it is computed, is an error of ours, at a place in a text."""
+    """A column of any type that raises an error of Windrow when it is computed, at a position in a text."""
     details = {"message": message, "condition": condition, "sqlstate": "22000", "hint": hint or None}
     place = {"sql": sql, "span": [span.start, span.stop]} if span is not None else {"sql": None, "span": None}
     return F.raise_error(F.lit(MARK + json.dumps(details | place)))
@@ -215,7 +218,7 @@ def raising(
 def in_window_terms(
     error: WindrowError, window: Window, fields: Iterable[str], side: Side | None
 ) -> WindrowError:
-    """Say of an unknown name in a window's clause or SELECT what it could have meant.
+    """Add to an error about an unknown name in a window's clause or SELECT what it could have meant.
 
     `side` is the predicate's, None for the SELECT list after the clause.
     """
@@ -285,11 +288,11 @@ def in_window_terms(
 
 _FIELD = re.compile(r"struct field `([^`]+)`")
 TWICE_IN_FROM = "AMBIGUOUS_REFERENCE_TO_FIELDS"
-"""What Spark says of a field that a struct has twice, as rows of a join may have."""
+"""Spark's condition for a field that a struct has twice, as rows of a join may have."""
 
 
 def _of_several(error: WindrowError, window: Window) -> AnalysisError:
-    """The error for a column that several relations of FROM have: the rows of windows have it twice."""
+    """The error for a column that several relations of FROM have, so that windows' rows have it twice."""
     named = re.search(r"`([^`]+)`", error.message)
     column = named[1] if named else "a column"
     return AnalysisError(
@@ -304,7 +307,7 @@ def _of_several(error: WindrowError, window: Window) -> AnalysisError:
 
 
 def _of_each_window(call: str, window: str, fields: list[str]) -> str:
-    """The aggregate over the rows of a window that one over all windows was meant to be.
+    """The hint that suggests an aggregate over the rows of a window in place of one over all windows.
 
     >>> _of_each_window("AVG(s.temp)", "w", ["station", "temp"]), _of_each_window("SUM(s.a + 1)", "w", ["a"])
     ('AVG(w.temp)', 'COUNT(w)')
@@ -315,13 +318,13 @@ def _of_each_window(call: str, window: str, fields: list[str]) -> str:
 
 
 def _inside_call(sql: str, span: Span) -> bool:
-    """Whether the stretch is an argument of a function."""
+    """Whether the position is in an argument of a function."""
     before = sql[: span.start].rstrip()
     return before.endswith("(") and before[:-1].rstrip()[-1:].isalnum()
 
 
 def _unbound(marker: str) -> tuple[str, str]:
-    """Message and hint for a parameter without a value; Spark's name of a ``?`` means nothing to anyone."""
+    """Message and hint for a parameter without a value; Spark's name for a ``?`` is no help to a user."""
     if marker == "?" or marker.lstrip(":").startswith(POSITIONAL):
         return "parameter ? has no value", "pass a value for each ?: sql(text, value)"
     name = marker.lstrip(":")
@@ -400,7 +403,7 @@ def _locate_among(
 
 
 def of_java(error: JavaError) -> WindrowError:
-    """An error that PySpark has no exception for, without its trace."""
+    """The error for one that PySpark has no exception for, without its trace."""
     if (known := _full(str(error)) or malformed_record(str(error)) or _from_worker(str(error))) is not None:
         return known
     said = []
@@ -424,7 +427,7 @@ _WAITED = "Exception thrown in awaitResult"
 
 
 def disk_full(place: str | None = None) -> ExecutionError:
-    """The error for a disk without room, of which the place may be known."""
+    """The error for a full disk, whose place may be known."""
     return ExecutionError(
         f"no space is left {f'for {place}' if place else 'on a disk that the query writes to'}",
         condition="DISK_FULL",
@@ -434,13 +437,13 @@ def disk_full(place: str | None = None) -> ExecutionError:
 
 
 def _full(text: str) -> ExecutionError | None:
-    """The error where Java says that a disk is full; `text` has its causes."""
+    """The error if Java reports a full disk; `text` contains its causes."""
     is_full = any(said in text for said in ("No space left on device", "Disk quota exceeded"))
     return disk_full() if is_full else None
 
 
 def malformed_record(text: str) -> InputError | None:
-    """The error for a record of a file that is not of its format; `text` is what Java says, causes included.
+    """The error for a file record with a wrong format; `text` is Java's message, including causes.
 
     >>> said = "[FAILED_READ_FILE] Encountered error while reading file file:///a.csv.  SQLSTATE: KD001"
     >>> cause = "[MALFORMED_CSV_RECORD] Malformed CSV record: c SQLSTATE: KD000"
@@ -460,12 +463,12 @@ def malformed_record(text: str) -> InputError | None:
 
 
 def local_path(uri: str) -> str:
-    """The path of a file of this machine as users write it, any other URI as it is."""
+    """A file URI of this machine as a path, any other URI unchanged."""
     return unquote(re.sub(r"^file:(//)?(?=/)", "", uri)) if uri.startswith("file:") else uri
 
 
 def _from_worker(text: str) -> WindrowError | None:
-    """The error of ours that a kernel raised in a worker, read back from the traceback's last line."""
+    """The error that a kernel raised in a worker, read from the last line of the traceback."""
     at = text.rfind(MARK)
     if at < 0:
         return _other_python(text)
@@ -487,7 +490,7 @@ _LACKS = re.compile(
 
 
 def _other_python(text: str) -> WindrowError | None:
-    """The error where workers run a Python that is not like the driver's."""
+    """The error if workers run a Python that differs from the driver's."""
     found = _LACKS.search(text)
     if found is None:
         return None

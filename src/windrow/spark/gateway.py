@@ -1,6 +1,6 @@
-"""The one door to a SparkSession: runs generated SQL over DataFrames and translates Spark's errors.
+"""The only access to a SparkSession: runs generated SQL over DataFrames and translates Spark's errors.
 
-A Spark Connect session serves as well.
+It also supports a Spark Connect session.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _CONNECT_NAME = "_pyspark_connect_temp_view_" + "0" * 32
 
 
 class Operators(Protocol):
-    """Where the operators over time-varying relations are run, if not by tasks that exchange rows.
+    """Runs operators over time-varying relations, other than by tasks that exchange rows.
 
     Attributes
     ----------
     tasks
-        How many tasks of Spark's compute what is between them: a micro-batch has few rows.
+        How many Spark tasks run the computations between them: a micro-batch is small.
     """
 
     tasks: int
@@ -59,23 +59,22 @@ class Operators(Protocol):
     ) -> DataFrame:
         """The rows of an operator over these sides, with the columns of `result`.
 
-        `until` says of keys that nothing comes to them any more.
+        `until` has the conditions under which keys receive no more rows.
         """
 
     def beginning(self) -> DataFrame:
-        """One row, `ENTER` and `LEAVE`, that is there from the logs' first instant on."""
+        """A relation of one row with `ENTER` and `LEAVE`, which exists from the logs' first instant on."""
 
 
 class Gateway:
-    """A SparkSession, and of the statement that is being run: parameters, windows made, SQL run so far, and
-    the bodies of the permanent functions that were looked up.
+    """A SparkSession, and the state of the running statement: parameters, windows, generated SQL, and the
+    bodies of permanent functions.
 
-    With `plan_only` no job is run for the statement, which is then planned without knowing its data; with
-    `checks` it leaves nothing behind either. With `prefers_live` what could be computed at once and live is
-    planned to be live; with `reopens`, streams that are made are opened where they are there. With
-    `operators` those over time-varying relations are theirs. Without a `dialect` the expressions are in the
-    one that the setting names. When it `is_steady`, rows have numbers that Spark takes
-    behind LATERAL.
+    With `plan_only` no job runs for the statement, which is planned without knowing its data; with `checks`
+    it also leaves nothing behind. With `prefers_live`, a statement that could run in batch and live is
+    planned live. With `reopens`, streams that exist are opened instead of created. `operators` run the
+    operators over time-varying relations. Without a `dialect`, the setting names that of the expressions. If
+    it `is_steady`, Spark can use row numbers after LATERAL.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class Gateway:
 
     @contextmanager
     def instead(self, text: SqlText, names: Mapping[str, str] | None = None) -> Iterator[str]:
-        """A text to run instead of one that its pieces are of; errors about it show that one."""
+        """A text to run in place of the one that its pieces come from; errors show the original."""
         rendered = SqlText.of(*(_named(part, names or {}) for part in text.parts))
         self._reading.append(rendered)
         try:
@@ -121,16 +120,16 @@ class Gateway:
             self._read.append(self._reading.pop())
 
     def as_written(self, error: WindrowError) -> WindrowError:
-        """The error, with what the user wrote where it is about a text that stood in its place.
+        """The error, with the user's text if it is about a replacement.
 
-        Texts that still do say so themselves.
+        Texts that still are replacements are mapped by themselves.
         """
         for read in self._read:
             error = _as_written(error, read)
         return error
 
     def plan_as_written(self, plan: str) -> str:
-        """A plan with the paths that the user wrote in place of the names of the files' views."""
+        """A plan with the user's paths in place of the names of the files' views."""
         for part in (part for read in (*self._read, *self._reading) for part in read.parts):
             if isinstance(part, Piece) and part.source is not None and part.width is not None:
                 path = part.source[part.offset : part.offset + part.width]
@@ -160,9 +159,9 @@ class Gateway:
 
     @contextmanager
     def views(self, relations: Mapping[str, DataFrame]) -> Iterator[dict[str, str]]:
-        """Temporary views of DataFrames under names of ours, for one call.
+        """Temporary views of DataFrames under generated names, for one call.
 
-        Of Connect, which analyses late, they outlive it.
+        Spark Connect analyses late, so there the views outlive the call.
         """
         names = {key: f"__windrow_{next(_numbers)}" for key in relations}
         for key, frame in relations.items():
@@ -178,7 +177,7 @@ class Gateway:
     def translated(
         self, text: SqlText | None = None, names: Mapping[str, str] | None = None
     ) -> Iterator[None]:
-        """Raise Spark's errors as ours."""
+        """Raise Spark's errors as Windrow's."""
         if text is not None:
             self.sent.append((text, dict(names or {})))
         with quiet():
@@ -191,12 +190,12 @@ class Gateway:
                 raise of_java(error) from None
 
     def spark_plan(self, frame: DataFrame, mode: str) -> str:
-        """Spark's own plan of a DataFrame, as EXPLAIN in this mode prints it."""
+        """Spark's own plan of a DataFrame, as EXPLAIN prints it in this mode."""
         with self.translated():
             return explained(frame, mode).strip()
 
     def _with_near_table(self, error: WindrowError) -> WindrowError:
-        """The error; of a table that is not there, with the one that has nearly its name as the hint."""
+        """The error; for a missing table, with the most similar name as a hint."""
         context = error.getQueryContext()
         if error.condition == "TABLE_OR_VIEW_NOT_FOUND" and context:
             with suppress(PySparkException, JavaError):
@@ -209,18 +208,18 @@ class Gateway:
 
 
 _READING = re.compile(r"\s*(SELECT|WITH|FROM|TABLE|EXPLAIN|\()", re.IGNORECASE)
-"""How statements begin that read tables and write none."""
+"""The beginning of statements that read tables and write none."""
 
 
 def unregistered(name: str) -> str | None:
-    """The hint for a name that no table has, nor nearly; None for a name with its database."""
+    """The hint for a name without a table or a similar one; None for a qualified name."""
     if not name.isidentifier():
         return None
     return f"session.register('{name}', df) names a DataFrame, or files; FROM 'path.csv' reads a file"
 
 
 def _side_output(name: str, known: Collection[str]) -> str | None:
-    """What is said of ``s_late`` where there is an ``s`` without such a view."""
+    """The hint for ``s_late`` if there is a stream ``s`` without such a view."""
     stream, _, kind = name.lower().rpartition("_")
     if kind not in ("late", "malformed") or stream not in {one.lower() for one in known}:
         return None
@@ -229,7 +228,7 @@ def _side_output(name: str, known: Collection[str]) -> str | None:
 
 
 def _as_written(error: WindrowError, read: SqlText) -> WindrowError:
-    """The error, which may be about a text, with what that was made of."""
+    """The error, with the original text if it is about a generated one."""
     if error.sql == read.render():
         place = None
         if error.span is not None:
@@ -242,7 +241,7 @@ def _as_written(error: WindrowError, read: SqlText) -> WindrowError:
 
 
 def _named(part: Piece | RelationText, names: Mapping[str, str]) -> Piece:
-    """A part of a text, of which relations have their names."""
+    """A part of a text with the names of its relations."""
     return Piece(names.get(part.key, part.key)) if isinstance(part, RelationText) else part
 
 

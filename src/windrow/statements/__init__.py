@@ -1,1 +1,1 @@
-"""What a session does with each kind of statement."""
+"""How a session runs each kind of statement."""

@@ -1,4 +1,4 @@
-"""The relations of clauses over windows of time, as statements and views of them read them."""
+"""The relations of clauses over time windows, as statements and views read them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HOW = {
 def relation_of_clause(
     gateway: Gateway, catalog: Catalog, definition: ClauseDefinition, execution: str
 ) -> tuple[TimeVarying, Bound, str]:
-    """The relation of a clause over the streams as they are recorded, the bound clause, and its plan."""
+    """The relation of a clause over recorded streams, the bound clause, and its plan."""
     if execution == "reference" and not gateway.plan_only:
         by_instants = _ByInstants(gateway, catalog, definition)
         found = by_instants.run(definition.query)
@@ -58,7 +58,7 @@ class _ByInstants(Runner):
         self.bound: Bound | None = None
 
     def answer(self, query: Query, relations: Mapping[str, DataFrame]) -> DataFrame:
-        """What the clause returns at an instant; of queries that it reads, their rows."""
+        """The result of the clause at an instant; for queries that it reads, their rows."""
         rows = super().answer(query, relations)
         if query is self.definition.query:
             rows, self.bound = clause_at_instant(self.gateway, self.definition.clause, rows)
@@ -74,5 +74,5 @@ def _plan(
 
 
 def is_endless(gateway: Gateway, catalog: Catalog, live: frozenset[str]) -> bool:
-    """Whether nothing is recorded of some of these live streams, or a live query is requested."""
+    """Whether some of these live streams have no recorded rows, or a live query is requested."""
     return bool(live) and (gateway.prefers_live or not live <= set(catalog.named))

@@ -1,8 +1,8 @@
-"""Statements about WINDOW BY and MATCH_RECOGNIZE over streams: queries that are live, and views of them.
+"""Statements about WINDOW BY and MATCH_RECOGNIZE over streams: live queries, and views of them.
 
-What such a clause returns over a stream is a stream again: of windows each is at the rowtime of its label
-row, of matches at that of a row of theirs. A view of it, or a query in brackets before a window of time, is
-one by itself, as long as a column shows that rowtime.
+The output of such a clause over a stream is a stream again: each window is at the rowtime of its label row,
+each match at that of one of its rows. A view of it, or a query in brackets before a time window, is a stream
+too if a column has that rowtime.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def names_sequence(text: str, catalog: Catalog) -> bool:
 
 
 def run_sequence(context: StatementContext) -> Relation | None:
-    """Run a statement whose query is live, or inserts what is live; None for any other."""
+    """Run a statement whose query is live, or that inserts a live query; None for any other."""
     gateway, catalog, execution = context.gateway, context.catalog, context.execution
     tokens, statement, run_query = context.tokens, context.statement, context.run_query
     start, stop = statement
@@ -77,7 +77,7 @@ def run_sequence(context: StatementContext) -> Relation | None:
 
 
 def has_windows_of_time(tokens: TokenList, statement: Range, catalog: Catalog) -> bool:
-    """Whether a statement has windows in brackets, or reads time-varying relations: it is a query of CQL."""
+    """Whether a statement is a CQL query: it has windows in brackets, or reads time-varying relations."""
     return any(
         (tokens.is_symbol(at, "[") and window_at(tokens, at))
         or (
@@ -90,8 +90,8 @@ def has_windows_of_time(tokens: TokenList, statement: Range, catalog: Catalog) -
 
 
 def plan_to_start(context: StatementContext, plan: ClausePlan) -> LivePlan:
-    """The plan of a query with clauses over named streams that runs live: where it gathers their rows, that
-    of the relations that they are so far.
+    """The plan of a live query with clauses over named streams; if it combines their rows, as a time-varying
+    relation.
     """
     if plan.why_relation is None:
         return plan
@@ -101,7 +101,7 @@ def plan_to_start(context: StatementContext, plan: ClausePlan) -> LivePlan:
 
 
 def _as_relation(context: StatementContext, why: WhyRelation) -> Relation:
-    """Run a statement that gathers rows of clauses, or below them: these are the relations so far."""
+    """Run a statement that combines rows of clauses, or rows below them, as time-varying relations."""
     catalog, tokens = context.catalog, context.tokens
     own = own_aggregates(context.gateway, tokens)
     text = relations_so_far(tokens, catalog.streams.keys(), catalog.rowtimes, own, below=why.below)
@@ -112,7 +112,7 @@ def _as_relation(context: StatementContext, why: WhyRelation) -> Relation:
 
 
 def _create_view(context: StatementContext) -> Relation | None:
-    """Make a view of windows or matches a stream; None for other statements, and for views that are none."""
+    """Make a view of windows or matches a stream; None for other statements and other views."""
     gateway, catalog, execution = context.gateway, context.catalog, context.execution
     tokens, statement = context.tokens, context.statement
     view = parse_view(tokens, *statement)
@@ -142,7 +142,7 @@ def _create_view(context: StatementContext) -> Relation | None:
 def declare_clauses(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
 ) -> dict[int, str]:
-    """Make streams of the queries in brackets that windows of time are of: their names, by where they stand.
+    """Make streams of the queries in brackets before time windows: their names, by position.
 
     Raises
     ------

@@ -1,14 +1,14 @@
-"""WINDOW BY and MATCH_RECOGNIZE over windows of time in brackets, and beside them.
+"""WINDOW BY and MATCH_RECOGNIZE over windows in brackets, and beside them.
 
-A statement is cut in two. The rows of the clause are a query of their own, whose relation changes over time;
-the clause over its rows at each instant is a relation too, which the statement reads under a hidden name:
+A statement is split in two. The rows of the clause are a separate query, whose relation changes over time.
+The clause over its rows at each instant is a relation too, which the statement reads under a hidden name:
 
     SELECT f.ts FROM s [RANGE 5] WHERE v > 0 WINDOW BY w AS (PARTITION BY k ORDER BY ts START AS f …) HAVING …
 
     →  rows    SELECT struct(*) AS __row, (k) AS __p0, (ts) AS __o0 FROM s [RANGE 5] WHERE v > 0
        query   SELECT f.ts FROM __clause… WHERE …
 
-A clause over tables, beside windows of time, is run at once and stands there as a table.
+A clause over tables, beside windows in brackets, runs at once and becomes a table.
 """
 
 from __future__ import annotations
@@ -69,16 +69,16 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class Cut:
-    """A statement without one of its clauses.
+    """A statement in which a relation replaces one of its clauses.
 
     Attributes
     ----------
     text
-        The statement, in which a relation stands for the clause.
+        The statement, in which a relation replaces the clause.
     plan
-        What EXPLAIN says of the clause; empty where the clause is only written in another way.
+        EXPLAIN's lines about the clause; empty if the clause is only rewritten.
     names
-        The hidden names of relations in the statement, with what the plan calls them.
+        The hidden names of relations in the statement, with their names in the plan.
     """
 
     text: str
@@ -86,7 +86,7 @@ class Cut:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def explained(self, gateway: Gateway, relation: Relation) -> Relation:
-        """What the statement returns, with the clause in its plan."""
+        """The result of the statement, with the clause in its plan."""
         plan = relation.plan()
         for name, known in self.names.items():
             plan = plan.replace(name, known)
@@ -103,17 +103,18 @@ class Cut:
 def with_clauses_cut(
     gateway: Gateway, catalog: Catalog, text: str, execution: str, build: Builder
 ) -> Iterator[Cut | None]:
-    """The statement without the first clause that is over windows of time or beside them; None without any.
+    """The statement without the first clause over windows in brackets or beside them; None without such a
+    clause.
 
     Parameters
     ----------
     execution, build
-        Who evaluates clauses, and what runs one over tables.
+        The execution mode, and the function that runs a clause over tables.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` for subqueries that vary in some places of the clause.
+        ``UNSUPPORTED_STREAM`` for time-varying subqueries in some places of the clause.
     """
     tokens = tokenize(text)
     island = _first_clause(tokens, catalog)
@@ -181,10 +182,10 @@ def with_clauses_cut(
 def _shown(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, island: Island, tables: Mapping[str, DataFrame]
 ) -> Iterator[dict[str, str]]:
-    """What a clause over tables returns, under names for the statement.
+    """The results of a clause over tables, under names for the statement.
 
-    Beside live streams these are of the session from then on, as a query that is started reads them again,
-    also after a restart: they are the same for the same text.
+    Beside live streams, the names stay in the session, because a started query reads the tables again, also
+    after a restart: the same text gets the same names.
     """
     words = {token.name.lower() for token in tokens.tokens if token.is_name}
     if all(stream.live is None for name, stream in catalog.streams.items() if name in words):
@@ -207,7 +208,7 @@ def _called(island: Island) -> str:
 
 
 def _first_clause(tokens: TokenList, catalog: Catalog) -> Island | None:
-    """The first clause that has none inside, of those that are not streams before a window of time."""
+    """The first innermost clause, among those that are not streams before a time window."""
     statement = (0, len(tokens))
     if not has_windows_of_time(tokens, statement, catalog) and not any(
         _makes_streams(tokens, at) for at in range(*statement)
@@ -225,12 +226,12 @@ def _first_clause(tokens: TokenList, catalog: Catalog) -> Island | None:
 
 
 def _apart(tokens: TokenList) -> list[Range]:
-    """The queries in brackets that are streams, before a window of time."""
+    """The queries in brackets that are streams, before a time window."""
     return [inside for _, inside in clauses_apart(tokens, (0, len(tokens)))]
 
 
 def _makes_streams(tokens: TokenList, at: int) -> bool:
-    """Whether ISTREAM and its like, or CHANGELOG OF, begin at a token."""
+    """Whether ISTREAM, DSTREAM, RSTREAM or CHANGELOG OF begins at a token."""
     if tokens.word(at) == "CHANGELOG":
         return tokens.word(at + 1) == "OF" and tokens.is_symbol(at + 2, "(")
     return tokens.word(at) in TO_STREAM and tokens.is_symbol(at + 1, "(")
@@ -247,9 +248,7 @@ def _around(tokens: TokenList, island: Island, instead: SqlText) -> SqlText:
 
 
 def _as_stream(tokens: TokenList, query: BlockText) -> SqlText | None:
-    """The statement with ISTREAM around a SELECT that has it around what it selects; None for other
-    SELECTs.
-    """
+    """The statement with ISTREAM around a SELECT that has it around its columns; None for other SELECTs."""
     start, stop = query.select
     whole, at = tokens.span(*query.range), query.range[0]
     if tokens.word(start) in TO_STREAM and tokens.is_symbol(start + 1, "("):
@@ -270,7 +269,7 @@ def _as_stream(tokens: TokenList, query: BlockText) -> SqlText | None:
 
 
 def _read(gateway: Gateway, catalog: Catalog, rows: str, execution: str) -> tuple[Reader, Query]:
-    """The query of the rows, which varies or not."""
+    """The query of the rows, time-varying or not."""
     tokens = tokenize(rows)
     written = spelled(tokens, 0, len(tokens), selects_inside(catalog, tokens, (0, len(tokens))))
     statement = 0, len(written.tokens)
@@ -287,7 +286,7 @@ def _read(gateway: Gateway, catalog: Catalog, rows: str, execution: str) -> tupl
 def _over_table(
     gateway: Gateway, catalog: Catalog, bound: BoundStatement, reader: Reader, query: Query
 ) -> BoundStatement:
-    """The statement, of which the first clause is over these rows, a table; so they are of CHANGELOG OF."""
+    """The statement whose first clause is over these rows, a table, such as those of CHANGELOG OF."""
     if not query.inputs:
         return bound
     rows = Runner(gateway, catalog, reader, "batch").run(query)
@@ -301,7 +300,7 @@ def _over_table(
 
 @dataclass(frozen=True)
 class _OverTables:
-    """Clauses of a statement of which no row varies, and what they return."""
+    """Clauses of a statement over static rows, and their results."""
 
     clauses: Sequence[Bound]
     frames: Mapping[str, DataFrame]
@@ -309,7 +308,7 @@ class _OverTables:
 
 @dataclass(frozen=True)
 class _OverTime:
-    """A clause whose rows vary, and its relation."""
+    """A clause over time-varying rows, and its relation."""
 
     definition: ClauseDefinition
     relation: TimeVarying
@@ -320,7 +319,7 @@ class _OverTime:
 def _evaluated(
     gateway: Gateway, catalog: Catalog, bound: BoundStatement, execution: str, build: Builder
 ) -> _OverTables | _OverTime:
-    """What the first clause of a statement returns."""
+    """The result of the first clause of a statement."""
     first = bound.windows[0]
     with gateway.instead(first.rows) as rows:
         reader, query = _read(gateway, catalog, rows, execution)
@@ -337,7 +336,7 @@ def _evaluated(
 
 
 def _columns_of(gateway: Gateway, catalog: Catalog, relations: SqlText) -> Sequence[str] | None:
-    """The names of the columns of a query; None of one that is refused."""
+    """The column names of a query; None if it is refused."""
     inner = Gateway(gateway.spark, gateway.parameters, "spark")
     inner.plan_only = True
     try:
@@ -350,7 +349,7 @@ def _columns_of(gateway: Gateway, catalog: Catalog, relations: SqlText) -> Seque
 
 
 def _constant(clause: Window | Match, reader: Reader) -> SqlText:
-    """The WITH list that a clause sees without the queries that change over time."""
+    """The WITH list of a clause, without the queries that change over time."""
     listed = with_items(reader.tokens, 0) if reader.tokens.word(0) == "WITH" else []
     varying = _varying(reader, listed)
     retained = [cte for cte in listed if cte.name.lower() not in varying]

@@ -1,4 +1,4 @@
-"""Queries with EMIT inside of other statements: each stands there as the table that it returns.
+"""Queries with EMIT inside other statements: each is replaced by the table that it returns.
 
 ``INSERT INTO t SELECT … EMIT STREAM``, ``CREATE TABLE t AS SELECT … EMIT …``, temporary views, and queries in
 brackets, over recorded logs.
@@ -37,7 +37,7 @@ def with_emitted(
     query: Range,
     run_query: RunQuery,
 ) -> Iterator[str | None]:
-    """The statement with tables in the place of queries; None without any.
+    """The statement with tables in place of queries; None without such queries.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ def with_emitted(
     query
         The query of INSERT INTO and CREATE TABLE … AS, or the whole statement.
     run_query
-        Runs a query, of which places are those of the statement.
+        Runs a query, whose positions are those of the statement.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` over what goes on, in a query with EMIT itself, and beside live streams.
+        ``UNSUPPORTED_CLAUSE`` over unbounded streams, in a query with EMIT itself, and beside live streams.
     """
     if not places:
         yield None
@@ -77,12 +77,12 @@ def with_emitted(
 
 
 def relation_inside(tokens: TokenList, query: Range, run_query: RunQuery) -> Relation:
-    """The output of a query with EMIT inside of a statement, which is there as a whole.
+    """The complete output of a query with EMIT inside a statement.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` over what goes on.
+        ``UNSUPPORTED_CLAUSE`` over unbounded streams.
     """
     with located(tokens, query) as text:
         relation = run_query(text)
@@ -93,7 +93,9 @@ def relation_inside(tokens: TokenList, query: Range, run_query: RunQuery) -> Rel
 
 @contextmanager
 def located(tokens: TokenList, query: Range) -> Iterator[str]:
-    """The text of a query in a statement, with blanks before it: places are those of the statement."""
+    """The text of a query in a statement, preceded by blanks, so that positions are those of the
+    statement.
+    """
     span = tokens.span(*query)
     text = re.sub(r"[^\n]", " ", tokens.sql[: span.start]) + tokens.sql[span.start : span.stop]
     try:
@@ -105,7 +107,7 @@ def located(tokens: TokenList, query: Range) -> Iterator[str]:
 
 
 def queries_inside(tokens: TokenList, query: Range) -> list[Range]:
-    """The queries with clauses of EMIT that stand inside of a statement, none inside of another."""
+    """The outermost queries with clauses of EMIT inside a statement."""
     start, stop = query
     own = tokens.parent[start] if start < stop else -1
     found: list[Range] = []
@@ -121,7 +123,7 @@ def _is_inside(one: Range, other: Range) -> bool:
 
 
 def as_of_now(gateway: Gateway, tokens: TokenList, places: list[Range], relation: Relation) -> Relation:
-    """A query around such tables, which is of the end of the logs alone, as they are.
+    """A query around such tables, which are as of the end of the logs.
 
     Raises
     ------
@@ -139,7 +141,7 @@ def as_of_now(gateway: Gateway, tokens: TokenList, places: list[Range], relation
 
 
 def _live(catalog: Catalog) -> set[str]:
-    """The streams of which nothing is recorded, and the views of them."""
+    """The streams without recorded rows, and the views of them."""
     live = {name for name, stream in catalog.streams.items() if stream.live and name not in catalog.named}
     return live | {name for name, text in catalog.texts.items() if _reads(text, live)}
 

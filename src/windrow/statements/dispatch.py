@@ -1,7 +1,7 @@
-"""What kind of statement a text is, and what is done with it.
+"""Classifies a statement, and runs it.
 
-Most statements are SQL in which windows are looked up as relations. A few need more: EXPLAIN shows our
-plan, and a view must have the windows' DataFrame, as its text alone would mean nothing to Spark.
+Most statements are SQL in which windows are replaced by relations. Some need more: EXPLAIN shows Windrow's
+plan, and a view must have the windows' DataFrame, because Spark cannot read its text alone.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def run(
 
 @contextmanager
 def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
-    """The statement with the values of computed lengths, and no clause in a pipe; None if it has neither."""
+    """The statement with computed lengths as values, and without clauses in pipes; None if it has neither."""
     if may_write_lengths(text) and (piped := _as_nested_queries(text)) is not None:
         with gateway.instead(piped) as rewritten, _evaluated(gateway, rewritten) as evaluated:
             yield rewritten if evaluated is None else evaluated
@@ -140,7 +140,7 @@ def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
 def _stored_view(
     gateway: Gateway, catalog: Catalog | None, text: str, positional: list[Any], execution: str
 ) -> Relation | None:
-    """Run CREATE VIEW, if it is of what only a session of ours evaluates; None for any other statement."""
+    """Run CREATE VIEW over something that only a Windrow session evaluates; None for any other statement."""
     if _VIEW.search(text) is None:
         return None
     known = catalog or Catalog()
@@ -160,7 +160,7 @@ def _stored_view(
 
 
 def _is_ours(gateway: Gateway, catalog: Catalog, query: str) -> bool:
-    """Whether a query needs a session of ours, which alone evaluates what it has."""
+    """Whether only a Windrow session can evaluate a query."""
     if _may_be_ours(query):
         found = tokenize(query)
         if _as_nested_queries(query) is not None:
@@ -181,7 +181,7 @@ def _function(gateway: Gateway, catalog: Catalog, text: str, execution: str) -> 
 
 
 def _planned(gateway: Gateway, catalog: Catalog | None, execution: str) -> RunQuery:
-    """What plans a query, for its columns."""
+    """A function that plans a query, for its columns."""
 
     def planned(query: str) -> Relation:
         asked, gateway.plan_only = gateway.plan_only, True
@@ -312,7 +312,7 @@ def _run(
 def _composed(
     gateway: Gateway, catalog: Catalog, text: str, positional: list[Any], execution: str
 ) -> Relation | None:
-    """Run a statement around queries that have EMIT, or relations of the past; None without any."""
+    """Run a statement that contains queries with EMIT, or relations of the past; None without any."""
     tokens = tokenize(text)
     statement = _only_statement(tokens)
     query = query_of(tokens, statement)
@@ -370,7 +370,7 @@ def _rowtimes(catalog: Catalog | None) -> dict[str, str]:
 def _live(
     gateway: Gateway, tokens: TokenList, query: Range, execution: str, catalog: Catalog | None
 ) -> ClausePlan | None:
-    """The plan of a query with a clause of ours over a live stream."""
+    """The plan of a query with a clause of Windrow over a live stream."""
     return plan_of_clauses(gateway, catalog, tokens, query, execution) if catalog is not None else None
 
 
@@ -390,9 +390,9 @@ def check(gateway: Gateway, text: str, positional: list[Any], catalog: Catalog) 
 def _without_table_functions(
     gateway: Gateway, text: str, execution: str, catalog: Catalog
 ) -> Iterator[str | None]:
-    """The statement with queries and tables in the place of table functions; None if there are none.
+    """The statement with queries and tables in place of table functions; None if there are none.
 
-    Where a query changes over time, the reference evaluates it instant by instant, over queries.
+    If a query changes over time, the reference evaluates it instant by instant, over queries.
     """
 
     def schema_of(query: SqlText) -> StructType:
@@ -413,14 +413,15 @@ def _without_table_functions(
 
 
 def _may_be_ours(text: str) -> bool:
-    """Whether a text may have a clause of ours; whether it does is known by its tokens."""
+    """Whether a text may have a clause of Windrow; its tokens decide it."""
     return _OURS.search(text) is not None
 
 
 def _as_nested_queries(text: str, catalog: Catalog | None = None) -> SqlText | None:
-    """The text with a clause of ours, or a pipe over streams, in a SELECT over rows; None where it is in one.
+    """The text with a clause of Windrow, or a pipe over streams, as a SELECT over rows; None if it is one
+    already.
 
-    Clauses may stand in a pipe, after FROM, over a join, groups or windows of the same SELECT, below its
+    Clauses may be in a pipe, after FROM, over a join, over groups or windows of the same SELECT, below its
     windows, and in subqueries that read these.
     """
     is_pipe = catalog is not None and "|>" in text and is_continuous(text, catalog)
@@ -454,7 +455,7 @@ def _matches_rows(text: str) -> bool:
 
 
 def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
-    """Spark's own SQL, as it is."""
+    """Spark's own SQL, unchanged."""
     if gateway.checks and _QUERY.match(text) is None:  # a command is planned by Spark
         text = f"EXPLAIN {text}"
     whole = SqlText.of(Piece(text, text))
@@ -472,7 +473,7 @@ def _plain(gateway: Gateway, text: str, positional: list[Any]) -> Relation:
 
 
 def _stream_shown(text: str, catalog: Catalog | None) -> Stream | None:
-    """The stream whose rows a text shows as they are, if it does only that."""
+    """The stream whose rows a text shows unchanged; None if it does more."""
     found = _WHOLE.fullmatch(text)
     return catalog.streams.get(found[1].lower()) if found is not None and catalog is not None else None
 
@@ -492,7 +493,7 @@ def _only_statement(tokens: TokenList) -> Range:
 
 
 def _explain(gateway: Gateway, tokens: TokenList, statement: Range, catalog: Catalog | None) -> Relation:
-    """EXPLAIN: our plan as one row of text, and Spark's after it for EXTENDED and FORMATTED."""
+    """EXPLAIN: Windrow's plan as one row of text, followed by Spark's for EXTENDED and FORMATTED."""
     start = statement[0] + 1
     with_spark = tokens.word(start) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST")
     start += with_spark

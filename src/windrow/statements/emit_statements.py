@@ -1,4 +1,4 @@
-"""Queries that are emitted by processing time: which they are, and what becomes of them."""
+"""Queries that emit by processing time: which queries these are, and how they run."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _TIMES = ("date", "timestamp", "timestamp_ntz")
 
 
 def may_be_emitted(text: str, catalog: Catalog) -> bool:
-    """Whether a text may be a query that is emitted by processing time."""
+    """Whether a text may be a query that emits by processing time."""
     if has_clauses(text):
         return True
     lower = text.lower()
@@ -68,7 +68,7 @@ def may_be_view(text: str, catalog: Catalog) -> bool:
 
 
 def _recorded(catalog: Catalog) -> dict[str, Stream]:
-    """The recorded streams of which it is known when their rows came."""
+    """The recorded streams whose rows have known processing times."""
     return {name: stream for name, stream in catalog.streams.items() if stream.timed is not None}
 
 
@@ -83,7 +83,7 @@ def _goes_on(stream: Stream) -> bool:
 
 
 def _logs(catalog: Catalog, names: Collection[str]) -> dict[str, Stream]:
-    """The streams among these names of which it is known when their rows came, as far as they have come."""
+    """The streams among these names whose rows have known processing times, up to the present entries."""
     found = {}
     for name in names:
         stream = catalog.streams.get(name)
@@ -97,7 +97,7 @@ def _logs(catalog: Catalog, names: Collection[str]) -> dict[str, Stream]:
 
 
 def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None:
-    """Store the query of a temporary view that is made of recorded streams, until it is dropped."""
+    """Store the query of a temporary view over recorded streams, until it is dropped."""
     start, stop = statement
     if tokens.word(start) == "DROP" and tokens.word(start + 1) == "VIEW" and tokens[stop - 1].is_name:
         catalog.texts.pop(tokens[stop - 1].name.lower(), None)
@@ -129,11 +129,12 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
 def without_watermark(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range
 ) -> Iterator[str | None]:
-    """A statement without EMIT AFTER WATERMARK, where its query changes over time by rowtime, live; None for
-    others.
+    """The statement without EMIT AFTER WATERMARK, if its query changes over time by rowtime and is live; None
+    for others.
 
     A live query that changes over time by rowtime emits its changes up to the instant before which no more
-    rows come, and so complete. Over what is recorded a query reads all rows, also those above the watermark.
+    rows arrive, so they are complete anyway. Over recorded streams a query reads all rows, including those
+    above the watermark.
     """
     start = statement[0] + explaining(tokens, statement[0])
     emission = parse_emission(tokens, start, statement[1])
@@ -149,7 +150,7 @@ def without_watermark(
 
 
 def _is_live(tokens: TokenList, catalog: Catalog, emission: Emission) -> bool:
-    """Whether all streams and views that a query names are streaming DataFrames: nothing is recorded."""
+    """Whether all streams and views that a query names are streaming DataFrames, without recorded rows."""
     words = {tokens[at].name.lower() for at in range(*emission.query) if tokens[at].is_name}
     named = words & {*catalog.names, *catalog.sequences}
     lives = [catalog.streams[name].live for name in named if name in catalog.streams]
@@ -157,7 +158,7 @@ def _is_live(tokens: TokenList, catalog: Catalog, emission: Emission) -> bool:
 
 
 def _by_rowtime(tokens: TokenList, query: Range) -> str | None:
-    """What of a query varies by rowtime; None if nothing does."""
+    """The part of a query that changes by rowtime; None if there is none."""
     for at in range(*query):
         word, after = tokens.word(at), tokens.word(at + 1)
         is_call = word in TO_STREAM and tokens.is_symbol(at + 1, "(")
@@ -169,7 +170,7 @@ def _by_rowtime(tokens: TokenList, query: Range) -> str | None:
 
 
 def refuse_rowtime_windows(tokens: TokenList, query: Range, at: Range | None) -> None:
-    """Refuse what changes over time by rowtime beside a clause at these tokens.
+    """Refuse relations that change by rowtime beside a clause at these tokens.
 
     Raises
     ------
@@ -189,7 +190,7 @@ def refuse_rowtime_windows(tokens: TokenList, query: Range, at: Range | None) ->
 
 
 def explaining(tokens: TokenList, start: int) -> int:
-    """How many words stand before the query: EXPLAIN, and its form."""
+    """How many words precede the query: EXPLAIN, and its form."""
     explains = tokens.word(start) == "EXPLAIN"
     return explains and 1 + (tokens.word(start + 1) in ("EXTENDED", "FORMATTED", "CODEGEN", "COST"))
 
@@ -197,9 +198,9 @@ def explaining(tokens: TokenList, start: int) -> int:
 def run_emission(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, statement: Range, execution: str
 ) -> Relation | None:
-    """Run a query over recorded logs that is emitted by processing time; None if the statement is none.
+    """Run a query over recorded logs that emits by processing time; None for other statements.
 
-    A query without EMIT that is not understood as one is left to Spark, over what is recorded.
+    A query without EMIT that has no plan is left to Spark, over recorded rows.
     """
     start, stop = statement
     explains = explaining(tokens, start)
@@ -249,7 +250,7 @@ def run_emission(
 def _relation(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, query: Emitted
 ) -> Relation:
-    """The output of the query, which can be started where streams go on."""
+    """The output of the query, which can be started live over unbounded streams."""
     live = frozenset(name for name in query.streams if _goes_on(catalog.streams[name]))
     envelope = emission.envelope if emission.stream else None
     if not live or emission.as_of is not None:
@@ -273,7 +274,7 @@ def _relation(
 
 
 def _says_how(tokens: TokenList, emission: Emission) -> bool:
-    """Whether a query has a clause of EMIT, or reads what a stream was at a time."""
+    """Whether a query has a clause of EMIT, or reads a stream as of a time."""
     return emission.says_how or any(
         tokens[at].is_name and tokens[at].name.startswith(PAST) for at in range(*emission.query)
     )
@@ -324,7 +325,7 @@ def _timed(
     tokens: TokenList,
     emission: Emission,
 ) -> Timed:
-    """What is known of the query, whose keys may have a lifetime."""
+    """The facts of the query, whose keys may have a state TTL."""
     watermark = tokens[emission.watermark].span if emission.watermark is not None else None
     state_ttl = None
     if (living := emission.state_ttl) is not None:
@@ -403,7 +404,7 @@ def _no_stream(tokens: TokenList, emission: Emission) -> AnalysisError:
 
 
 def _refuse_unrecorded(tokens: TokenList, at: int, catalog: Catalog, *, live: bool) -> None:
-    """Refuse a stream of which it is not known when its rows came; unless `live`, those that go on too."""
+    """Refuse a stream whose rows have no known processing times; unless `live`, also unbounded streams."""
     token = tokens[at]
     stream = catalog.streams.get(token.name.lower()) if token.is_name else None
     is_relation = stream is not None and Expander(tokens, catalog.streams, {}).leads_to_streams((at, at + 1))
@@ -415,7 +416,7 @@ def _refuse_unrecorded(tokens: TokenList, at: int, catalog: Catalog, *, live: bo
 
 
 def untimed(tokens: TokenList, at: int, name: str) -> AnalysisError:
-    """The error for a stream of which it is not known when its rows came."""
+    """The error for a stream whose rows have no known processing times."""
     return AnalysisError(
         f"stream {name} has no processing times",
         condition="MISSING_PTIME",

@@ -1,4 +1,4 @@
-"""INSERT INTO of live queries: their rows go into a target as long as they run."""
+"""INSERT INTO of live queries: their rows go into a target while they run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def gives_stream(tokens: TokenList, start: int, stop: int) -> bool:
 def live_of(
     gateway: Gateway, tokens: TokenList, body: int, stop: int, run_query: Callable[[str], Relation]
 ) -> Relation:
-    """The query of a statement, live if it can be; errors are at their place in the statement."""
+    """The query of a statement, live if possible; errors are at their position in the statement."""
     gateway.prefers_live = gives_stream(tokens, body, stop)
     with located(tokens, (body, stop)) as query:
         return run_query(query)
@@ -47,7 +47,7 @@ def live_of(
 def start_insert(
     gateway: Gateway, tokens: TokenList, live: LiveRelation, sink: IntoStream | Table, target: str
 ) -> Relation:
-    """Start what INSERT INTO asks for: a row with the name of the query and of its target."""
+    """Start the query of INSERT INTO: a row with the names of the query and its target."""
     plan = live._live
     assert plan is not None
     try:

@@ -1,4 +1,4 @@
-"""What names of a session stand for: streams, and views of them."""
+"""The meaning of names in a session: streams, and views of them."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ __all__ = [
 ]
 
 _HIDDEN = "__windrow"
-"""How the names begin that a session makes up."""
+"""The prefix of names that a session generates."""
 
 
 def remember_stream(gateway: Gateway, catalog: Catalog, name: str, stream: Stream) -> None:
-    """Name a stream; under the name Spark knows the recorded rows as a table."""
+    """Name a stream; Spark has the recorded rows as a table with this name."""
     forget(gateway, catalog, name)
     _show(gateway, catalog, dataclasses.replace(stream, name=name))
 
 
 def refuse_taken(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: CreateStream) -> None:
-    """Refuse a name that stands for something, unless the statement replaces it.
+    """Refuse a name that is in use, unless the statement replaces it.
 
     Raises
     ------
@@ -70,14 +70,14 @@ def refuse_taken(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
 
 
 def remember_named(gateway: Gateway, catalog: Catalog, name: str, stream: NamedStream) -> None:
-    """Register a named stream; under the name Spark knows the rows that have been recorded so far."""
+    """Register a named stream; Spark has the rows recorded so far as a table with this name."""
     named = NamedStreamEntry(gateway.spark, name, stream)
     remember_stream(gateway, catalog, name, named.as_recorded())
     catalog.named[name.lower()] = named
 
 
 def refresh(gateway: Gateway, catalog: Catalog, execution: str) -> None:
-    """Take in what has been recorded in named streams since, also in the views of them."""
+    """Load the entries recorded in named streams since the last time, also for the views of them."""
     grown = set()
     for name, named in catalog.named.items():
         stream = named.as_recorded()
@@ -94,7 +94,7 @@ def refresh(gateway: Gateway, catalog: Catalog, execution: str) -> None:
 def _renew(
     gateway: Gateway, catalog: Catalog, name: str, execution: str, grown: set[str], seen: set[str]
 ) -> None:
-    """Evaluate a view anew, after those that it reads, if one of them has grown."""
+    """Evaluate a view again, after those that it reads, if one of them has grown."""
     if name in seen:
         return
     seen.add(name)
@@ -124,7 +124,7 @@ def _renew(
 
 
 def show_endless(gateway: Gateway, catalog: Catalog, name: str) -> None:
-    """Raise an error where a view of a live stream is read as a table: it has no rows there."""
+    """Raise an error when a view of a live stream is read as a table: it has no rows there."""
     name = name.lower()
     definition, stream = catalog.definitions.get(name), catalog.streams.get(name)
     if definition is None or stream is None:
@@ -148,8 +148,7 @@ def remember_sequence(gateway: Gateway, catalog: Catalog, view: SequenceView) ->
 
 
 def is_free(gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, names: Sequence[str]) -> bool:
-    """Whether a view of columns of these names is to be made; False where there is one that is to be
-    retained.
+    """Whether to create a view with these columns; False if an existing one stays.
 
     Raises
     ------
@@ -183,7 +182,7 @@ def is_free(gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, n
 
 
 def _show(gateway: Gateway, catalog: Catalog, stream: Stream) -> None:
-    """Let queries, and Spark, know a stream by its name."""
+    """Make a stream available by its name to queries, and to Spark."""
     name = stream.name or ""
     with gateway.translated():
         live = stream.live
@@ -199,7 +198,7 @@ def _show(gateway: Gateway, catalog: Catalog, stream: Stream) -> None:
 
 
 def streams_shown(gateway: Gateway, catalog: Catalog) -> DataFrame:
-    """The streams that have names, in their order: name, kind, the column of the rowtime, and all columns.
+    """The named streams in order: name, kind, rowtime column, and all columns.
 
     The kind is ``named``, ``view`` of a query over streams, ``live``, or ``recorded``.
     """
@@ -217,7 +216,7 @@ def streams_shown(gateway: Gateway, catalog: Catalog) -> DataFrame:
 
 
 def forget(gateway: Gateway, catalog: Catalog, name: str) -> None:
-    """Forget what has a name, and the view of its late rows."""
+    """Drop the definition of a name, and the view of its late rows."""
     known = catalog.streams.get(name.lower())
     if known is not None and known.late is not None:
         gateway.spark.catalog.dropTempView(f"{known.name}_late")
@@ -225,7 +224,9 @@ def forget(gateway: Gateway, catalog: Catalog, name: str) -> None:
 
 
 def forget_unread(catalog: Catalog) -> None:
-    """Forget the clauses over windows of time that no view reads: of statements and views that are gone."""
+    """Drop the clauses over windows in brackets that no view reads: those of finished statements and dropped
+    views.
+    """
     queries = [one.query for one in catalog.definitions.values()]
     queries += [one.query for one in catalog.clauses.values()]
     read = {name for query in queries for name in reads(catalog, query)}

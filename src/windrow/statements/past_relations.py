@@ -1,6 +1,6 @@
-"""Relations as of times of their own: FROM s FOR SYSTEM_TIME AS OF '…', of streams and views of them.
+"""Relations as of different times: FROM s FOR SYSTEM_TIME AS OF '…', for streams and views of them.
 
-Each is the log of its streams up to then, under a name of ours.
+Each is the log of its streams up to that time, under a generated name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["past_relations", "with_past"]
 
 
 def past_relations(tokens: TokenList, catalog: Catalog) -> list[Past]:
-    """The relations of a text that are as of a time of their own."""
+    """The relations of a text that have their own AS OF time."""
     return pasts(tokens, {*catalog.streams, *catalog.texts})
 
 
@@ -36,8 +36,8 @@ def with_past(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[tuple[s
     Raises
     ------
     NotSupportedError
-        ``MIXED_CLOCKS`` beside what changes over time by rowtime, ``UNSUPPORTED_CLAUSE`` beside AS OF SYSTEM
-        TIME, ``UNSUPPORTED_STREAM`` of a live stream.
+        ``MIXED_CLOCKS`` beside relations that change by rowtime, ``UNSUPPORTED_CLAUSE`` beside AS OF SYSTEM
+        TIME, ``UNSUPPORTED_STREAM`` for a live stream.
     AnalysisError
         ``MISSING_PTIME``, ``INVALID_INSTANT``.
     """
@@ -70,7 +70,7 @@ def with_past(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[tuple[s
 
 
 def _rows_of(gateway: Gateway, catalog: Catalog, tokens: TokenList, past: Past) -> tuple[str, set[str]]:
-    """What stands for the name of such a relation, and the names of its logs."""
+    """The text that replaces the name of such a relation, and the names of its logs."""
     name = tokens[past.name].name.lower()
     if name in catalog.streams:
         log = _log(gateway, catalog, tokens, past, name)

@@ -50,7 +50,7 @@ def selects_inside(catalog: Catalog, tokens: TokenList, statement: Range) -> lis
 def with_streams_as_rows(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str | None]:
     """The text without STREAM in FROM and WITH, if streams are read as their rows there; None for others.
 
-    They are, as named streams, in a statement without windows in brackets.
+    This applies to named streams, in a statement without windows in brackets.
     """
     tokens = tokenize(text)
     statement = (0, len(tokens))
@@ -102,7 +102,7 @@ def run_blocking(
 ) -> Relation:
     """Run a query over streams without windows that groups, joins, combines or orders their rows.
 
-    Over what is recorded it is the query over all of it: as if all keys were closed then.
+    Over recorded rows it is the query over all of them, as if all keys were then closed.
     """
     within = _within(gateway, catalog, query, written)
     rows = {}
@@ -116,7 +116,7 @@ def run_blocking(
         frame = gateway.sql(query.text, rows)
     except WindrowError as error:
         raise error.located(reader.tokens.sql) from error.__cause__
-    text_of_plan = "over what is recorded: all rows, as if all keys were closed"
+    text_of_plan = "over all recorded rows, as if all keys were closed"
     if not live:
         return Relation(frame, text_of_plan, gateway)
     text = None if written.written is None else written.written.sql
@@ -132,7 +132,7 @@ def run_blocking(
 
 
 def misplaced_within(written: Spelled) -> NotSupportedError:
-    """The error for WITHIN that is of no stream."""
+    """The error for WITHIN after an input that is not a stream."""
     tokens, within = written.written, written.within
     assert tokens is not None
     assert within is not None
@@ -146,7 +146,7 @@ def misplaced_within(written: Spelled) -> NotSupportedError:
 
 
 def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) -> dict[str, int]:
-    """By how many ticks of its time scale rows of the stream that is put in order may come out of it."""
+    """The disorder allowed by WITHIN, in ticks of the stream's time scale."""
     tokens, within = written.written, written.within
     if tokens is None or within is None:
         return {}
@@ -170,7 +170,7 @@ def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) 
 
 
 def _recorded(catalog: Catalog, name: str, within: dict[str, int]) -> Stream:
-    """What is recorded of a stream, but for what came too late for ORDER BY … WITHIN."""
+    """The recorded rows of a stream, except those too late for ORDER BY … WITHIN."""
     stream = catalog.streams[name]
     named = catalog.named.get(name)
     if name in within and named is not None:
@@ -179,7 +179,7 @@ def _recorded(catalog: Catalog, name: str, within: dict[str, int]) -> Stream:
 
 
 def _refuse_other_order(plan: WholeStreamsPlan, written: Spelled) -> None:
-    """Refuse WITHIN where the first key is not the rowtime, or more is done than to put rows in order."""
+    """Refuse WITHIN if the first key is not the rowtime, or the query does more than order rows."""
     (name,) = plan.within
     rowtime = plan.catalog.streams[name].rowtime
     first = plan.blocking.sorted_by

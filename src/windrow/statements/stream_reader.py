@@ -1,4 +1,4 @@
-"""The reader of a statement of CQL: what its names and brackets are in the session."""
+"""The reader of a CQL statement, which knows the session's names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["reader_of"]
 def reader_of(
     gateway: Gateway, catalog: Catalog, written: Spelled, statement: Range, execution: str
 ) -> Reader:
-    """The reader; queries in brackets before windows of time are streams of the session from then on.
+    """The reader; queries in brackets before time windows become streams of the session.
 
     Raises
     ------

@@ -81,7 +81,7 @@ _QUERIES = ("SELECT", "WITH", "FROM", "ISTREAM", "DSTREAM", "RSTREAM", "VALUES",
 
 
 def has_stream_words(text: str) -> bool:
-    """Whether a text has words that only queries about streams have."""
+    """Whether a text has words that only occur in queries about streams."""
     return _SIGNS.search(text) is not None
 
 
@@ -94,9 +94,9 @@ def is_continuous(text: str, catalog: Catalog) -> bool:
 
 
 def run_continuous(context: StatementContext) -> Relation | None:
-    """Run a statement about streams; None if it is not about any.
+    """Run a statement about streams; None for others.
 
-    With EXPLAIN before it, or if the gateway is to plan only, nothing is made and the relation is its plan.
+    With EXPLAIN before it, or if the gateway only plans, nothing is created and the relation is its plan.
     """
     gateway, catalog, execution = context.gateway, context.catalog, context.execution
     tokens, run_query = context.tokens, context.run_query
@@ -249,7 +249,7 @@ def _is_query(tokens: TokenList, start: int) -> bool:
 
 
 def _refuse_command(reader: Reader, start: int, stop: int) -> None:
-    """Refuse INSERT and the like of what changes over time."""
+    """Refuse INSERT and other commands with time-varying relations."""
     tokens = reader.tokens
     reader.text(start, stop)
     if reader.inputs:
@@ -258,7 +258,7 @@ def _refuse_command(reader: Reader, start: int, stop: int) -> None:
 
 
 def _drop(gateway: Gateway, catalog: Catalog, name: str) -> Relation:
-    """Forget a stream or a time-varying view; of an empty name, nothing."""
+    """Drop a stream or a time-varying view; nothing for an empty name."""
     if gateway.plan_only:
         return as_plan(gateway, f"drop {name or 'nothing'}")
     if name.lower() in catalog.streams:
@@ -353,7 +353,7 @@ def _length_of(gateway: Gateway, tokens: TokenList, length: Length | None) -> De
 
 
 def _cast(tokens: TokenList, column: DeclaredColumn, known: list[str]) -> SqlText:
-    """A column of the source in its declared type; errors of it are at its definition."""
+    """A column of the source in its declared type; its errors are at its definition."""
     span, name = tokens.span(*column.tokens), quoted(column.name)
     if column.name.lower() not in {each.lower() for each in known}:
         raise no_column("the source has", column.name, known, sql=tokens.sql, span=span)
@@ -364,7 +364,7 @@ def _cast(tokens: TokenList, column: DeclaredColumn, known: list[str]) -> SqlTex
 
 
 def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
-    """Refuse to name in a recorded text what its form says."""
+    """Refuse clauses for a recorded text that its format already defines."""
     for column in create.columns:
         if column.part and not column.is_rowtime:
             raise NotSupportedError(
@@ -416,7 +416,7 @@ def _remember_view(
 
 
 def _dropped(tokens: TokenList, start: int, stop: int, catalog: Catalog) -> str | None:
-    """The name in DROP STREAM or DROP VIEW if it is one of ours, and empty if nothing is to be dropped."""
+    """The name in DROP STREAM or DROP VIEW if Windrow has it; empty if there is nothing to drop."""
     if tokens.word(start) != "DROP" or tokens.word(start + 1) not in ("STREAM", "VIEW"):
         return None
     at = start + 2

@@ -1,8 +1,8 @@
-"""Joins of a stream with the versions of another: which row of a key is valid at a time.
+"""Temporal joins: a stream joined with the version of another that is valid at a time.
 
-By processing time, a version is valid from its rowtime until that of the next of its key, which is a
-column of ours; versions that come late change what was joined before. As a stream, the versions are the last
-row of each key at the instant of each row.
+By processing time, a version is valid from its rowtime until that of the next version of its key, which is an
+added column. Late versions change earlier results. As a stream, the versions are the last row of each key at
+the instant of each row.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ _WORDS = re.compile(r"\bfor\s+system_time\s+as\s+of\b", re.IGNORECASE)
 
 
 def may_join_versions(text: str) -> bool:
-    """Whether a text may have a join with versions."""
+    """Whether a text may have a temporal join."""
     return _WORDS.search(text) is not None
 
 
 @contextmanager
 def with_versions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str | None]:
-    """The text with what joins with versions mean; None if there are none of streams.
+    """The text with temporal joins rewritten; None if there are none over streams.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` where it is no query, ``UNSUPPORTED_CLAUSE``, ``UNSUPPORTED_STREAM``.
+        ``UNSUPPORTED_STATEMENT`` in statements other than queries, ``UNSUPPORTED_CLAUSE``,
+        ``UNSUPPORTED_STREAM``.
     """
     tokens = tokenize(text)
     joins = as_of_joins(tokens, catalog.streams)
@@ -81,7 +82,7 @@ def with_versions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
 
 
 def without_ours(relation: Relation) -> Relation:
-    """What Spark returns of such a text, without our column."""
+    """Spark's result for such a text, without the added column."""
     if type(relation) is not Relation or relation.is_plan:
         return relation
     ours = [name for name in relation.columns if name.startswith(UNTIL)]
@@ -89,7 +90,7 @@ def without_ours(relation: Relation) -> Relation:
 
 
 def _lasting(tokens: TokenList, join: AsOf, stream: Stream, number: int) -> SqlText:
-    """The versions with the rowtime of the next of their key."""
+    """The versions with the rowtime of the next version of their key."""
     _refuse_untimed(tokens, join, stream)
     rowtime = quoted(stream.rowtime or "")
     # of versions of one rowtime the greatest by their other columns is the last, in all executions

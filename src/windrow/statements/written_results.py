@@ -1,4 +1,4 @@
-"""CREATE TABLE … AS and INSERT INTO a table, of queries over streams: what the query returns is written."""
+"""CREATE TABLE … AS and INSERT INTO a table, from queries over streams: the query's result is written."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def with_result(
 ) -> Iterator[tuple[str, Relation] | Relation | None]:
     """The statement over the result of its query, and the query.
 
-    For a live query, a relation that says what was started; where nothing is to be done, the plan of the
-    query. None for other statements: into streams, and of what Spark runs alone.
+    For a live query, a relation that says what was started; for EXPLAIN, the plan of the query. None for
+    other statements: those into streams, and those that Spark runs alone.
 
     Raises
     ------
@@ -92,7 +92,7 @@ def with_result(
 
 
 def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: LiveRelation) -> Relation:
-    """The start of a live query into a table: of a stream, or of the changes of EMIT STREAM."""
+    """Start a live query into a table: a stream, or the changes of EMIT STREAM."""
     plan = relation.live
     target = tokens.text(*command.table)
     emits = any(tokens.word(at + 1) == "STREAM" for at in clauses_in(tokens, *command.query))
@@ -110,7 +110,7 @@ def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: Li
 
 
 def _in_table(gateway: Gateway, tokens: TokenList, command: Command, relation: Relation) -> DataFrame:
-    """The rows; of a stream without their rowtime, if the table has one column less."""
+    """The rows; a stream's without their rowtime, if the table has one column less."""
     frame = relation.df
     if command.kind == "CREATE" or not isinstance(relation, StreamRelation):
         return frame

@@ -88,7 +88,7 @@ class EntryKind(IntEnum):
 
 
 class Decision(IntEnum):
-    """What becomes of an entry."""
+    """The decision about an entry."""
 
     ADMITTED = 0
     LATE = 1

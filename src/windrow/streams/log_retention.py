@@ -4,7 +4,7 @@ A trimmed log begins after its *base*, the position after the last file that was
 before any file is deleted, so a process that is killed meanwhile leaves files that nobody needs, never a gap.
 The last of these files stays: its checksum is what the next file names.
 
-A live query notes up to which file it needs nothing any more. No file after that is dropped.
+A live query records up to which file it needs nothing any more. No file after that is deleted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 _BASES, _READERS = "bases", "readers"
 _DAMAGED = (OSError, ValueError, TypeError)
-"""The errors of a file that is not there or does not say what it should."""
+"""The errors of reading a missing or damaged file."""
 PARTS = (_BASES, _READERS)
 """The folders beside the log, which streams that were never trimmed or read live do not have."""
 
@@ -72,7 +72,7 @@ class ReadingQuery:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it cannot go on, because its checkpoint was one of one run, which has ended."""
+        """Whether it cannot continue, because its checkpoint was temporary, and its run has ended."""
         is_here = self.is_temporary and self.host == socket.gethostname()
         return is_here and not Path(self.checkpoint).exists()
 
@@ -122,7 +122,7 @@ def stored_base(stream: Path, identity: str) -> Position | None:
 
 
 def note_base(stream: Path, pending: Path, position: Position) -> None:
-    """Let the log begin after a position, from now on and durably.
+    """Make the log begin after a position, from now on and durably.
 
     Raises
     ------
@@ -150,7 +150,7 @@ def drop_bases(stream: Path) -> None:
 def note(
     stream: Path, pending: Path, name: str, number: int, checkpoint: Path, *, is_temporary: bool
 ) -> None:
-    """Note up to which file a reader needs nothing any more.
+    """Record up to which file a reader needs nothing any more.
 
     Raises
     ------
@@ -188,7 +188,7 @@ def readers(stream: Path) -> list[ReadingQuery]:
 
 
 def reader_of(stream: Path, name: str) -> ReadingQuery | None:
-    """A reader by its name; None if it has noted nothing, or what it noted is damaged."""
+    """A reader by its name; None if it has recorded nothing, or its record is damaged."""
     try:
         return _read(_reader(stream, name))
     except _DAMAGED:
@@ -200,7 +200,7 @@ def _read(path: Path) -> ReadingQuery:
 
 
 def forget(stream: Path, name: str) -> bool:
-    """Wait for a reader no more; whether it was known."""
+    """Stop waiting for a reader; returns whether it was known."""
     path = _reader(stream, name)
     is_known = path.exists()
     with suppress(FileNotFoundError):

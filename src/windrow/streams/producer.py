@@ -60,7 +60,7 @@ Bytes = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of the rows of an insert.
+    """The decisions about the rows of an insert.
 
     Attributes
     ----------
@@ -388,7 +388,9 @@ class Producer:
                     return attempt()
 
     def _skip_deleted(self) -> None:
-        """Go on with what is left of the log, where it was trimmed since this producer wrote or read last."""
+        """Continue after the deleted part of the log, if it was trimmed since this producer last wrote or
+        read.
+        """
         base = self.stream.log.base
         if base > min(self._place.number, self._position.number):
             start = self.stream.start

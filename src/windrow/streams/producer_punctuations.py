@@ -293,7 +293,7 @@ class _InForce:
             self._note(self._met(fresh, others))
 
     def _share(self) -> None:
-        """Add what the open producers have in common, after one of them has left."""
+        """Add the common punctuations of the open producers, after one of them has left."""
         unfinished = self._unfinished()
         if unfinished:
             self._note(self._met(list(self._cover_of(unfinished[0])), unfinished[1:]))

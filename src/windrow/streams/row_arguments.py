@@ -94,7 +94,7 @@ def _of_mappings(rows: Sequence[Mapping[str, Any]], columns: pa.Schema) -> pa.Ta
 
 
 def _converted(values: list[Any], field: pa.Field) -> pa.Array:
-    """Convert values exactly. Arrow alone would make 1 of 1.5, and a date of a datetime."""
+    """Convert values exactly. Arrow alone would convert 1.5 to 1, and a datetime to a date."""
     try:
         array = pa.array(values, field.type)
     except _FAILURES:

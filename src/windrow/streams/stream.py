@@ -243,7 +243,7 @@ class NamedStream:
 
     @property
     def start(self) -> Position:
-        """The position before the first entry; of a log that was trimmed, before the first that is left.
+        """The position before the first entry; in a trimmed log, before the first one that is left.
 
         Raises
         ------
@@ -351,8 +351,8 @@ class NamedStream:
         """Delete the oldest entries of the log; return the number of files that are deleted.
 
         An entry is deleted if it arrived more than some seconds ago, and all live queries that have read the
-        stream need it no more: see :meth:`readers`. Later readers begin after it, with the watermark and the
-        punctuations that were in force then. What became of the rows that are left stays as it was.
+        stream no longer need it: see :meth:`readers`. Later readers begin after it, with the watermark and
+        the punctuations that were in force then. Decisions about the remaining rows do not change.
 
         Parameters
         ----------
@@ -381,7 +381,7 @@ class NamedStream:
         return total
 
     def retain(self) -> int:
-        """Delete some of the entries that the stream's `retain` is over for; return the number of files.
+        """Delete some of the entries older than the stream's `retain`; returns the number of files.
 
         Attached producers do so from time to time.
         """
@@ -389,7 +389,7 @@ class NamedStream:
         return 0 if age is None else self._trim_some(time.time_ns() // 1000 - round(age * 1e6))
 
     def _trim_some(self, before: int) -> int:
-        """Delete at most so many files as are read at once: those that came before a time."""
+        """Delete entries that arrived before a time, at most as many files as are read at once."""
         start = self.start
         needed = [reader.number for reader in self.readers() if not reader.is_gone]
         until = min(self.log.last(start.number), start.number + _FILES_AT_ONCE, *needed)
@@ -408,7 +408,7 @@ class NamedStream:
         return until - start.number
 
     def _drop_files(self) -> None:
-        """Delete what is before the base: the file of the base itself stays."""
+        """Delete the files before the base: the file of the base itself stays."""
         base = self.log.base
         for path in self.log.files.iterdir():
             if path.suffix == ".parquet" and path.stem.isdigit() and int(path.stem) < base:
@@ -429,18 +429,18 @@ class NamedStream:
         return readers(self.folder)
 
     def reader(self, name: str) -> ReadingQuery | None:
-        """A live query by its name; None if it has noted nothing, or what it noted is damaged."""
+        """A live query by its name; None if it has recorded nothing, or its record is damaged."""
         return reader_of(self.folder, name)
 
     def forget(self, reader: str) -> bool:
-        """Wait no more for a live query, by its name in :meth:`readers`; return whether it was there.
+        """Stop waiting for a live query, by its name in :meth:`readers`; returns whether it was known.
 
-        If it needs entries that are deleted then, it ends with ``LOG_TRIMMED``.
+        If it needs entries that are then deleted, it ends with ``LOG_TRIMMED``.
         """
         return forget(self.folder, reader)
 
     def note_reader(self, name: str, number: int, checkpoint: Path, *, is_temporary: bool = False) -> None:
-        """Note up to which file a live query needs nothing any more.
+        """Record up to which file a live query needs nothing any more.
 
         Parameters
         ----------
@@ -482,7 +482,9 @@ class NamedStream:
         return found
 
     def mistimed(self) -> list[Mistimed]:
-        """The files whose writers' clocks were more than a day ahead, as their first readers noted."""
+        """The files whose writers' system clocks were more than a day ahead, as their first readers
+        recorded.
+        """
         return mistimed(self.folder)
 
     def save(self, position: Position) -> None:

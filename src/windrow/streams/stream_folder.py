@@ -34,7 +34,7 @@ class StreamFolder(Protocol):
 
     @property
     def start(self) -> Position:
-        """The position before the first entry that is left."""
+        """The position before the first remaining entry."""
 
     def position(self) -> Position:
         """The position after the last file."""
@@ -52,4 +52,4 @@ class StreamFolder(Protocol):
         """Log producers with an expired lease as idle; return their names."""
 
     def retain(self) -> int:
-        """Delete entries that the stream's time of retention is over for; return the number of files."""
+        """Delete entries older than the stream's retention time; returns the number of files."""

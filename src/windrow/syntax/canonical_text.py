@@ -1,4 +1,4 @@
-"""One spelling for texts that mean the same: it identifies a restarted query."""
+"""A normal form of texts that mean the same: it identifies a restarted query."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NEVER_OPERANDS = frozenset(
         "SELECT", "TRUE", "WHEN", "WITH",
     }
 )  # fmt: skip
-"""Keywords that are names only beside a point or after AS."""
+"""Keywords that are names only beside a dot or after AS."""
 _BEFORE_OPERANDS = frozenset(
     {
         "AND", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "FROM", "HAVING", "JOIN", "LIKE", "NOT", "ON",
@@ -46,18 +46,18 @@ _NEVER_ALIASES = frozenset(
         "LEFT", "ON", "OVER", "PRECEDING", "RIGHT", "ROW", "ROWS", "SEMI", "UNBOUNDED", "UNION",
     }
 )  # fmt: skip
-"""Keywords that may end an expression or a clause, and those that Spark takes for no alias."""
+"""Keywords that may end an expression or a clause, and those that Spark does not accept as aliases."""
 _QUERIES = frozenset({"SELECT", "WITH", "FROM", "ISTREAM", "DSTREAM", "RSTREAM"})
 _WITH_VARIABLES = frozenset({"MATCH_RECOGNIZE", "PATTERN", "WINDOW"})
-"""Words of clauses whose variables stand before a point too."""
+"""Words of clauses whose variables also precede a dot."""
 _SYMBOLS = {"!=": "<>", "==": "="}
 
 
 def canonical_text(sql: str) -> str:
     r"""The text with keywords in capitals, one space between tokens, and without comments.
 
-    AS before an alias is left out, and before columns the name of the only relation that there is. Names stay
-    as they are written, since they become names of columns; so do keywords where they may be names.
+    AS before an alias is left out, and so is the name of the only relation before its columns. Names remain
+    as they are written, because they become column names; so do keywords that may be names.
 
     >>> canonical_text("select k, -- a key\n   count(*) as n from s where k!=1;")
     'SELECT k , count ( * ) n FROM s WHERE k <> 1'
@@ -74,9 +74,9 @@ def canonical_text(sql: str) -> str:
 
 
 def canonical_place(tokens: TokenList, index: int) -> int:
-    """How many tokens stand before one, but for AS and for names with a point behind them.
+    """How many tokens precede one, without AS, and without names before a dot.
 
-    So it does not change with what a text may leave out, and state is stored under it.
+    So it does not depend on optional words, and state is stored under it.
 
     >>> [canonical_place(tokenize(f"SELECT {item} FROM s"), 4) for item in ("1 n", "1 AS n")]
     [4, 3]
@@ -88,7 +88,7 @@ def canonical_place(tokens: TokenList, index: int) -> int:
 
 
 def _is_as_of_alias(tokens: TokenList, at: int) -> bool:
-    """Whether a token is AS between two that say the same without it."""
+    """Whether a token is an optional AS, between two tokens."""
     if tokens.word(at) != "AS" or tokens.is_symbol(at - 1, ".") or not tokens.is_name(at + 1):
         return False
     before = tokens[at - 1] if at else None
@@ -103,7 +103,7 @@ def _is_operand(token: Token) -> bool:
 
 
 def _only_relation(tokens: TokenList) -> str:
-    """The name that a text's only relation has in it, in lower case; empty where there is no such name."""
+    """The name of a text's only relation, in lower case; empty if there is none."""
     places = [at for at in range(len(tokens)) if begins_relation(tokens, at)]
     if len(places) != 1 or not _WITH_VARIABLES.isdisjoint(token.word for token in tokens.tokens):
         return ""
@@ -123,7 +123,7 @@ def _only_relation(tokens: TokenList) -> str:
 
 
 def _qualifies(tokens: TokenList, at: int, relation: str) -> bool:
-    """Whether a token is the name of the relation before a column, or the point behind that."""
+    """Whether a token is the name of the relation before a column, or the dot after it."""
     if tokens.is_symbol(at, "."):
         return bool(relation) and _qualifies(tokens, at - 1, relation)
     is_first = at >= 0 and not tokens.is_symbol(at - 1, ".") and tokens.is_symbol(at + 1, ".")
@@ -138,7 +138,7 @@ def _written(tokens: TokenList, at: int) -> str:
 
 
 def _may_be_name(tokens: TokenList, at: int) -> bool:
-    """Whether a keyword may be the name of a column, field, table or variable where it stands."""
+    """Whether a keyword may be the name of a column, field, table or variable at its position."""
     word, before = tokens.word(at), tokens.word(at - 1)
     if tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at + 1, "."):
         return True

@@ -1,6 +1,6 @@
 """Reads the clauses of CQL: windows in brackets, ISTREAM and its like, CHANGELOG OF.
 
-Only these are taken apart; the SQL around them stays ranges of tokens.
+Only these are parsed; the SQL around them stays ranges of tokens.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class StreamWindowClause:
 
     @property
     def lengths(self) -> tuple[Length, ...]:
-        """Those that are written."""
+        """The lengths that are written."""
         found = (self.range_, self.slide, self.row_length, self.row_slide_length)
         return tuple(length for length in found if length is not None)
 
@@ -96,8 +96,8 @@ class StreamWindowClause:
 class ToStream:
     """``ISTREAM(query) DIFFERENCE USING (columns)`` and its like.
 
-    `query` is what is between the brackets. If it is a SELECT list, as in ``SELECT ISTREAM(a, b) FROM …``,
-    `rest` is what follows the brackets, else it is empty.
+    `query` is the range between the brackets. If it is a SELECT list, as in ``SELECT ISTREAM(a, b) FROM …``,
+    `rest` is the range after the brackets; otherwise it is empty.
     """
 
     kind: str
@@ -115,7 +115,7 @@ def window_at(tokens: TokenList, index: int) -> bool:
 
 
 def refuse_alias_before(tokens: TokenList, index: int) -> None:
-    """Refuse a window that stands after an alias.
+    """Refuse a window after an alias.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def refuse_alias_before(tokens: TokenList, index: int) -> None:
 
 
 def _source_before(tokens: TokenList, bracket: int) -> int:
-    """The first token of what a bracket stands after: a name, a call, or a query in brackets."""
+    """The first token of the source before a bracket: a name, a call, or a query in brackets."""
     at = bracket - 1
     if tokens.is_symbol(at, ")"):
         at = tokens.partner[at]
@@ -170,7 +170,7 @@ def begins_relation(tokens: TokenList, index: int) -> bool:
 
 
 def _separates_relations(tokens: TokenList, comma: int) -> bool:
-    """Whether a comma stands in FROM, not in a list of expressions."""
+    """Whether a comma is in FROM, not in a list of expressions."""
     at = comma - 1
     while at >= 0 and at != tokens.parent[comma]:
         if at in tokens.partner and tokens.partner[at] < at:
@@ -199,7 +199,7 @@ def _is_clause(tokens: TokenList, at: int) -> bool:
 
 
 def alias_after(tokens: TokenList, index: int, stop: int) -> int | None:
-    """The token of the alias that stands at `index`, with AS or without; None if there is none.
+    """The token of the alias at `index`, with AS or without; None if there is none.
 
     Raises
     ------
@@ -305,7 +305,7 @@ class _WindowParser:
         return length
 
     def is_word(self, at: int, word: str) -> bool:
-        """Whether a word stands at a token, and is not the name of a parameter."""
+        """Whether a word is at a token, and is not the name of a parameter."""
         return self.tokens.word(at) == word and not self.tokens.is_symbol(at - 1, ":")
 
     def take(self, word: str) -> bool:
@@ -351,7 +351,7 @@ def parse_to_stream(tokens: TokenList, start: int, stop: int) -> ToStream | None
 
 
 def _using(tokens: TokenList, start: int, stop: int) -> tuple[tuple[tuple[str, Span], ...], int]:
-    """The columns of DIFFERENCE USING at the end of the range, and where that begins."""
+    """The columns of DIFFERENCE USING at the end of the range, and its position."""
     inside = tokens.level(start, stop)
     for index in inside:
         if tokens.word(index) in ("DIFFERENCE", "DIFFERENCES") and tokens.word(index + 1) == "USING":
@@ -368,7 +368,7 @@ def _using(tokens: TokenList, start: int, stop: int) -> tuple[tuple[tuple[str, S
 
 
 def named_columns(tokens: TokenList, bracket: int, clause: str) -> tuple[tuple[str, Span], ...]:
-    """The names in the bracket of a clause, and where they stand.
+    """The names in the bracket of a clause, and their positions.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the parsers of our clauses have in common: a cursor over the tokens between a clause's parentheses."""
+"""Shared by the parsers of Windrow's clauses: a cursor over the tokens between a clause's parentheses."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class Cursor(ABC):
         self.tokens, self.at, self.stop = tokens, at, stop
 
     def word(self) -> str:
-        """The word at which the cursor stands, in capitals; empty for anything else."""
+        """The word at the cursor, in capitals; empty for anything else."""
         return self.tokens.word(self.at) if self.at < self.stop else ""
 
     def words(self, *expected: str) -> bool:
-        """Whether these words stand here."""
+        """Whether these words are at the cursor."""
         return self.at + len(expected) <= self.stop and all(
             self.tokens.word(self.at + offset) == word for offset, word in enumerate(expected)
         )
 
     def here(self) -> Span:
-        """Where the cursor stands."""
+        """The position of the cursor."""
         return self.tokens[self.at].span
 
     def listed(self, after: str, end: int) -> list[Range]:
-        """The items between commas up to token `end`, where the cursor stands then.
+        """The items between commas up to token `end`, to which the cursor moves.
 
         Raises
         ------
@@ -50,4 +50,4 @@ class Cursor(ABC):
 
     @abstractmethod
     def fail(self, expected: list[str], hint: str | None = None) -> NoReturn:
-        """Say that something else was expected here."""
+        """Raise an error: something else was expected here."""

@@ -1,4 +1,4 @@
-"""What the skeleton of an expression is made of, and the names in it."""
+"""The nodes of an expression's skeleton, and the names in it."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class OperationNode:
 class Call:
     """A function call with plain arguments; `function` is in lower case.
 
-    Forms that are taken apart on demand have names of their own: ``case`` has the operand and then
-    conditions, values and, if there is one, the value after ELSE; ``case when`` the same without an operand;
-    ``cast`` and ``try_cast`` have the operand, ``timestampdiff second`` and the like what follows the unit.
+    Forms that are parsed on demand have special names: ``case`` has the operand, then conditions and values,
+    and the value of ELSE, if any; ``case when`` the same without an operand; ``cast`` and ``try_cast`` have
+    the operand; ``timestampdiff second`` and the like have the arguments after the unit.
     """
 
     function: str
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A stretch that is not taken apart, and the paths in it that may be names."""
+    """A range that is not parsed, and the paths in it that may be names."""
 
     names: tuple[Name, ...]
     range: Range
@@ -97,7 +97,7 @@ def parts_of(expression: Expression) -> list[Expression]:
 
 
 def plain_names(expression: Expression) -> Iterator[Name]:
-    """The paths that plainly are operands: none inside opaque stretches."""
+    """The paths that are certainly operands: none inside opaque ranges."""
     match expression:
         case Name():
             yield expression

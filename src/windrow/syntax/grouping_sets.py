@@ -19,9 +19,9 @@ _LISTS = ("ROLLUP", "CUBE")
 
 @dataclass(frozen=True, slots=True)
 class GroupingSets:
-    """The keys of a GROUP BY, each where it stands first, and the sets of them, by their places.
+    """The keys of a GROUP BY, each at its first position, and the sets of them, by number.
 
-    `own` are the keys that are not the same as one before.
+    `own` are the keys that differ from all earlier ones.
     """
 
     keys: KeySet
@@ -30,7 +30,7 @@ class GroupingSets:
 
 
 def grouping_sets(tokens: TokenList, start: int, stop: int) -> GroupingSets | None:
-    """The keys of a GROUP BY by several sets of them; None for one by all of its keys.
+    """The keys of a GROUP BY with several sets of them; None for one with a single set.
 
     >>> from windrow.syntax.tokens import tokenize
     >>> tokens = tokenize("a, ROLLUP (b, c)")

@@ -1,11 +1,11 @@
 """Reads lengths: how long rows stay, how many do, how late they may be.
 
-A length is a number, with a unit of time or without; an INTERVAL; a parameter; or a constant expression of
-these, also with a unit after it, which is of the whole expression:
+A length is a number, with or without a unit of time; an INTERVAL; a parameter; or a constant expression of
+these, optionally followed by a unit, which applies to the whole expression:
 
     10 MINUTES    INTERVAL '5' MINUTE    :n    ? HOURS    2 * INTERVAL 5 MINUTES    (:n + 1) DAYS
 
-Numbers and intervals are read here. The others stay ranges of tokens, which Spark evaluates before anything
+Numbers and intervals are read here. The others stay ranges of tokens. Spark evaluates them before anything
 else reads the statement (`windrow.spark.analysis.evaluated_lengths`), unless they read columns, as those of
 matches may.
 """
@@ -35,10 +35,10 @@ TIME_UNITS = {
     "MICROSECOND": 1_000,
     "NANOSECOND": 1,
 }
-"""Nanoseconds of each unit that rowtimes are counted in."""
+"""Nanoseconds of each unit of rowtimes."""
 
 LENGTH_UNITS = {"WEEK": 7 * TIME_UNITS["DAY"], **TIME_UNITS}
-"""Nanoseconds of each unit that a length of time is written in."""
+"""Nanoseconds of each unit of lengths of time."""
 
 _MONTHS = ("MONTH", "QUARTER", "YEAR")
 _OF_INTERVALS = {*LENGTH_UNITS, *_MONTHS}
@@ -80,28 +80,28 @@ class Length:
 
     @property
     def is_evaluated(self) -> bool:
-        """Whether nothing of it has to be computed."""
+        """Whether it needs no evaluation."""
         return self.number is not None or self.is_interval
 
     @property
     def value(self) -> Range:
-        """What stands before the unit."""
+        """The value before the unit."""
         return self.tokens[0], self.tokens[1] - (self.unit is not None)
 
     @property
     def nanoseconds(self) -> Decimal | None:
-        """Of a number with a unit."""
+        """The nanoseconds of a number with a unit."""
         return None if self.number is None or self.unit is None else self.number * LENGTH_UNITS[self.unit]
 
     @property
     def count(self) -> int:
-        """Of a number of rows, which is evaluated."""
+        """The number of rows, once evaluated."""
         assert self.number is not None
         return int(self.number)
 
 
 def stands_in_window(tokens: TokenList, at: int) -> bool:
-    """Whether a token is of a window in brackets."""
+    """Whether a token belongs to a window in brackets."""
     while (at := tokens.parent[at]) >= 0:
         if tokens.is_symbol(at, "["):
             return True
@@ -143,7 +143,7 @@ class LengthReader:
         self._last = stop
 
     def length(self, *, least: int | None = 1) -> Length:
-        """A length of time, or a number without a unit; it may end before what it can end at the latest.
+        """A length of time, or a number without a unit; it ends at the first possible token.
 
         Raises
         ------
@@ -172,7 +172,7 @@ class LengthReader:
         return Length((start, stop), unit=unit if has_unit else None, is_interval=is_interval, least=least)
 
     def whole(self, *, least: int | None = 1) -> Length:
-        """The same where nothing may follow it.
+        """The same, up to the last token.
 
         Raises
         ------
@@ -220,7 +220,7 @@ class LengthReader:
         return Length((start, self.stop), counts_rows=True)
 
     def unexpected(self, expected: str = "a length of time") -> ParseError:
-        """What is wrong where no length begins."""
+        """The error if no length begins here."""
         at = self.start
         found = ""
         if at < self._last or (at < len(self.tokens) and self.tokens[at].kind is TokenKind.SYMBOL):
@@ -265,7 +265,7 @@ class LengthReader:
         return Length((start, stop), Decimal(text), unit or None, least=least)
 
     def _no_unit(self, at: int) -> ParseError:
-        """What is wrong with a word after a number that is none of the units."""
+        """The error for a word after a number that is not a unit."""
         written = self.tokens[at].text
         unit = written.upper().removesuffix("S")
         if unit in _MONTHS:
@@ -276,7 +276,7 @@ class LengthReader:
         return self.wrong(f"{written} is no unit of time", at, hint, "UNKNOWN_UNIT")
 
     def _interval_end(self, start: int) -> int:
-        """The token after the values and units that follow INTERVAL; `start` where it does not stand."""
+        """The token after the values and units that follow INTERVAL; `start` if there is no INTERVAL."""
         tokens, at = self.tokens, start + 1
         if tokens.word(start) != "INTERVAL" or not self._is_keyword(start):
             return start
@@ -298,7 +298,7 @@ class LengthReader:
         return at if at > start + 1 else start
 
     def _follows_operand(self, at: int) -> bool:
-        """Whether a word stands where an expression has ended, so that it can but be a unit."""
+        """Whether a word follows a complete expression, so that it must be a unit."""
         tokens, before = self.tokens, at - 1
         if not tokens[at].word or tokens[at].word == "END" or not self._is_keyword(at) or before < self.start:
             return False
@@ -311,7 +311,7 @@ class LengthReader:
         return tokens.is_symbol(at, "?") or tokens.is_symbol(at, ":")
 
     def _is_signed(self) -> bool:
-        """Whether it is but a number with a sign, and perhaps a unit."""
+        """Whether it is only a number with a sign, and possibly a unit."""
         tokens, start = self.tokens, self.start
         has_sign = tokens.is_symbol(start, "-") or tokens.is_symbol(start, "+")
         is_number = start + 1 < self.stop and tokens[start + 1].kind is TokenKind.NUMBER
@@ -324,7 +324,7 @@ class LengthReader:
         return token.word == "DIV" or (token.kind is TokenKind.SYMBOL and token.text in _OPERATORS)
 
     def _is_keyword(self, at: int) -> bool:
-        """Whether a word is none of a parameter's or a field's name."""
+        """Whether a word is not the name of a parameter or a field."""
         return not (self.tokens.is_symbol(at - 1, ":") or self.tokens.is_symbol(at - 1, "."))
 
 
@@ -345,7 +345,7 @@ def begins_length(tokens: TokenList, at: int, stop: int) -> bool:
 
 
 def interval_of(nanoseconds: Decimal) -> str:
-    """The length of time as it is written, in the longest unit of which it is a whole number.
+    """A length of time in SQL, in the longest unit of which it is a whole number.
 
     >>> interval_of(Decimal(90 * 10**9))
     'INTERVAL 90 SECONDS'

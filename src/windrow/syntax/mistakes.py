@@ -1,7 +1,7 @@
-"""What a text that Spark refuses was meant to be: looked up only when it has been refused.
+"""What a refused text was meant to be: analysed only after Spark has refused it.
 
-Spark reads a misspelt clause as an alias and a clause that it does not have as a syntax error some words
-later. Here the text is read again, for what its author had in mind.
+Spark reads a misspelt clause as an alias, and reports a syntax error some words later for a clause that it
+does not support. Here the text is read again to find the author's intention.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 
 
 def meant_clause(sql: str) -> WindrowError | None:
-    """The error for a text with a syntax error, where it has a clause of ours that is misspelt or missing.
+    """The error for a syntax error caused by a misspelt or missing clause of Windrow.
 
     >>> error = meant_clause("SELECT s.x FROM t WINDOW w AS (TYPE SLIDING ORDER BY x START AS s END)")
     >>> error.hint
@@ -68,7 +68,7 @@ def meant_clause(sql: str) -> WindrowError | None:
 
 
 def _begins_windows(tokens: TokenList, at: int) -> bool:
-    """Whether a name of windows stands here, and the brackets of WINDOW BY after it."""
+    """Whether a name of windows is here, followed by the brackets of WINDOW BY."""
     return tokens.word(at + 1) == "AS" and tokens.is_symbol(at + 2, "(") and tokens.word(at + 3) == "TYPE"
 
 
@@ -82,7 +82,7 @@ _BY_OF_TABLES = ("SORTED", "CLUSTERED", "PARTITIONED")
 
 
 def _meant_by(tokens: TokenList, index: int) -> ParseError | None:
-    """The error of a word before BY, if it is misspelt."""
+    """The error for a misspelt word before BY."""
     word, bracket = tokens.word(index), tokens.parent[index]
     is_over = bracket > 0 and tokens.word(bracket - 1) in ("OVER", "AS", "GROUP")
     hint = did_you_mean(word, _BY_OF_OVER if is_over else _BY, is_word=True)
@@ -98,7 +98,7 @@ def _misspelt(tokens: TokenList, start: int, stop: int, message: str, hint: str)
 
 
 def _meant_match(tokens: TokenList, index: int) -> ParseError | None:
-    """The error of a MATCH_RECOGNIZE at a word before a bracket, if it is misspelt or one of its parts is."""
+    """The error for a misspelt MATCH_RECOGNIZE before a bracket, or for one of its parts."""
     word, parts = tokens.word(index), has_parts(tokens, index + 1)
     message, at = "MATCH_RECOGNIZE lacks its parts", index
     hint: str | None = "write t MATCH_RECOGNIZE (ORDER BY … PATTERN (…) DEFINE …)"
@@ -151,9 +151,9 @@ _FUNCTIONS = (
 
 
 def meant_keyword(sql: str, span: Span) -> str | None:
-    """The hint for a syntax error at a word, where that or the one before it is nearly a keyword.
+    """The hint for a syntax error at a word, if that or the one before it is similar to a keyword.
 
-    What is misspelt before BY, :func:`meant_clause` finds.
+    :func:`meant_clause` finds misspelt words before BY.
 
     >>> meant_keyword("SELECT a FROM t WHER a > 1", Span(21, 22))
     'did you mean WHERE?'
@@ -175,7 +175,7 @@ def meant_keyword(sql: str, span: Span) -> str | None:
 
 
 def meant_syntax(sql: str, span: Span) -> str | None:
-    """The hint for a syntax error at a place: what other dialects have there, a misspelt word, a comma.
+    """The hint for a syntax error: syntax of other dialects, a misspelt word, a comma.
 
     >>> meant_syntax("SELECT a b c FROM t", Span(11, 12))
     'is a comma missing? write a comma before c'
@@ -204,7 +204,7 @@ def misspelt_word(sql: str, span: Span, hint: str) -> Span:
 
 
 def meant_modifier(sql: str, span: Span) -> str | None:
-    """The hint for what Spark takes for a column with an alias, where it is nearly a word after SELECT.
+    """The hint for a column with an alias that is similar to a word after SELECT.
 
     >>> meant_modifier("SELECT STREM item FROM bids", Span(7, 12))
     'did you mean SELECT STREAM?'
@@ -219,7 +219,7 @@ def meant_modifier(sql: str, span: Span) -> str | None:
 
 
 def meant_file(called: str) -> str | None:
-    """The hint for what is no table, where it is the name of a file or a function that reads one.
+    """The hint for a missing table whose name is that of a file or a function that reads one.
 
     >>> meant_file("`day`.`csv`")
     "put the path in quotes: FROM 'day.csv'"
@@ -252,7 +252,7 @@ _UNITS = [f"{unit}{end}" for unit in (*LENGTH_UNITS, "MONTH", "YEAR") for end in
 
 
 def meant_unit(sql: str, span: Span) -> str | None:
-    """The hint for a unit of time that is misspelt, at a place or after the interval that begins there."""
+    """The hint for a misspelt unit of time, at a position or after the interval that begins there."""
     tokens = _tokens(sql)
     at = _at(tokens, span)
     if at is not None and tokens.word(at) == "INTERVAL":
@@ -286,7 +286,7 @@ _NO_OPERAND = frozenset(
 
 
 def missing_comma(sql: str, span: Span) -> str | None:
-    """The hint for a syntax error where a value of a list stands beside another one.
+    """The hint for a syntax error where two values of a list are adjacent.
 
     >>> missing_comma("SELECT t.a t.b FROM t", Span(12, 13))
     'is a comma missing? write a comma before t.b'
@@ -338,7 +338,7 @@ def _at(tokens: TokenList, span: Span) -> int | None:
 
 
 def named_like_variable(sql: str, span: Span, clause: Span, rows: Collection[str]) -> str | None:
-    """The hint for a condition after the WINDOW BY at `clause` that takes a variable, of `rows`, for a value.
+    """The hint for a condition after the WINDOW BY at `clause` that uses a variable, of `rows`, as a value.
 
     A column of SELECT may have the variable's name, which hides it there.
     """
@@ -374,9 +374,9 @@ def aliases_before(sql: str, clause: Span) -> list[str]:
 
 
 def meant_function(sql: str, span: Span) -> str | None:
-    """The hint for a call of a function that there is not, where its name is nearly that of a usual one.
+    """The hint for a call of an unknown function whose name is similar to that of a common one.
 
-    Windows of time that other dialects have in GROUP BY stand in FROM here.
+    Time windows that other dialects have in GROUP BY are in FROM here.
 
     >>> meant_function("SELECT CUNT(*) FROM t", Span(7, 14))
     'did you mean count?'
@@ -414,16 +414,16 @@ _NEIGHBOURS = {
     "LAG": "PREV AS p names the row before: START AS s PREV AS p WHEN p.",
     "LEAD": "NEXT AS n names the row after: END AS e NEXT AS n WHEN n.",
 }
-"""Functions of OVER that newcomers write into a condition of WINDOW BY, and what to write there."""
+"""Functions of OVER that newcomers use in a condition of WINDOW BY, and what to write instead."""
 
 _NEIGHBOURS_OF_PATTERNS = {"LAG": ("PREV", "before"), "LEAD": ("NEXT", "after")}
-"""The same in MATCH_RECOGNIZE: what reads which row."""
+"""The same in MATCH_RECOGNIZE: which function reads which row."""
 
 
 def meant_neighbour(sql: str, span: Span) -> str | None:
     """The hint for LAG or LEAD in a condition of WINDOW BY or in MATCH_RECOGNIZE, None for any other call.
 
-    The place may be that of the call, or of a comparison with it.
+    The position may be that of the call, or of a comparison with it.
     """
     tokens = _tokens(sql)
     calls = (at for word in _NEIGHBOURS for at in tokens.places(word) if tokens.is_symbol(at + 1, "("))
@@ -447,7 +447,9 @@ def _is_in_match(tokens: TokenList, at: int) -> bool:
 
 
 def call_within(sql: str, span: Span, name: str) -> Span:
-    """The place of the only call of a function at a place; the place itself if there is another number."""
+    """The position of the only call of a function in a range; the range itself if there are none or
+    several.
+    """
     tokens = _tokens(sql)
     calls = [
         at
@@ -460,7 +462,7 @@ def call_within(sql: str, span: Span, name: str) -> Span:
 
 
 def behind_match(sql: str) -> str | None:
-    """What is said of a column that MATCH_RECOGNIZE does not return; None without such a clause."""
+    """The hint for a column that MATCH_RECOGNIZE does not return; None without such a clause."""
     tokens = _tokens(sql)
     if not tokens.places("MATCH_RECOGNIZE") or any(
         tokens.word(at + 1) == "ROWS" for at in tokens.places("ALL")
@@ -470,7 +472,7 @@ def behind_match(sql: str) -> str | None:
 
 
 def is_name_of_from(sql: str, clause: Span, name: str) -> bool:
-    """Whether FROM, before the WINDOW BY at `clause`, gives a table this name or reads one of this name."""
+    """Whether FROM, before the WINDOW BY at `clause`, has a table with this name or alias."""
     tokens = _tokens(sql)
     for query in _blocks(tokens):
         if query.clause.span == clause:
@@ -502,7 +504,7 @@ def _blocks(tokens: TokenList) -> list[BlockText]:
 
 
 def unsupported_statement(tokens: TokenList, at: int, what: str, hint: str) -> NotSupportedError:
-    """The error of a kind of statement that is not supported, with the caret at a token."""
+    """The error for an unsupported kind of statement, with the caret at a token."""
     return NotSupportedError(
         f"{what} is not supported",
         condition="UNSUPPORTED_STATEMENT",
@@ -513,7 +515,7 @@ def unsupported_statement(tokens: TokenList, at: int, what: str, hint: str) -> N
 
 
 def misplaced_to_stream(tokens: TokenList, index: int) -> ParseError:
-    """The error for ISTREAM and its like, at this token, where they are not over a whole query."""
+    """The error for ISTREAM and its like, at this token, if they are not over a whole query."""
     word, close = tokens.word(index), tokens.partner[index + 1]
     inside = tokens.text(index + 2, close)
     if tokens.word(index + 2) in ("SELECT", "WITH"):

@@ -1,4 +1,4 @@
-"""What the parser finds in a text: frozen trees of ranges of tokens.
+"""The nodes that the parser makes of a text: frozen trees of ranges of tokens.
 
 A range ``(start, stop)`` has token indices of one :class:`~windrow.syntax.tokens.TokenList`.
 """
@@ -28,7 +28,7 @@ Range = tuple[int, int]
 
 
 def is_within(inside: Range, around: Range) -> bool:
-    """Whether a stretch is in another one, or is that.
+    """Whether a range is within another one, or equal to it.
 
     >>> is_within((2, 4), (1, 4)), is_within((2, 4), (3, 4))
     (True, False)
@@ -37,7 +37,7 @@ def is_within(inside: Range, around: Range) -> bool:
 
 
 class Side(Enum):
-    """Which boundary's row a variable is about."""
+    """The boundary whose row a variable names."""
 
     LABEL = "label"
     START = "start"
@@ -45,7 +45,7 @@ class Side(Enum):
 
 
 class Role(Enum):
-    """What a variable says about that row."""
+    """The value of a variable in relation to that row."""
 
     ROW = "AS"
     POSITION = "AT"
@@ -104,7 +104,7 @@ class WindowClause:
     end: BoundaryClause | None
 
     def boundaries(self) -> Iterator[BoundaryClause]:
-        """Those that are written, in the order LABEL, START, END."""
+        """The boundaries that are written, in the order LABEL, START, END."""
         yield from (boundary for boundary in (self.label, self.start, self.end) if boundary is not None)
 
     def variables(self) -> Iterator[Variable]:
@@ -130,7 +130,7 @@ class BlockText:
     `source` is FROM … WHERE … as written, without groups with QUALIFY and named windows, which stand in
     `group_over` beside groups; `group_by`, `let` and `group_having` are the ranges after those words;
     `having` likewise after the clause, of HAVING or WHERE; `groups_after` are GROUP BY and HAVING of windows,
-    with their words; `tail` holds ORDER BY, LIMIT and the like with
+    with their words; `tail` has ORDER BY, LIMIT and the like with
     their words, empty where they belong to a set operation around the SELECT. `ctes` are the named
     queries that the SELECT sees, outermost first.
     """

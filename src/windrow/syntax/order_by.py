@@ -1,4 +1,4 @@
-"""ORDER BY: its elements, and what it says of the columns of a result."""
+"""ORDER BY: its elements, and the order of a result's columns that it implies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AFTER_ORDER = ("LIMIT", "OFFSET")
 
 
 def order_at(tokens: TokenList, start: int, stop: int) -> int | None:
-    """Where the ORDER BY of a whole query stands."""
+    """The position of the ORDER BY of a whole query."""
     level = [at for at in tokens.level(start, stop) if not tokens.is_symbol(at - 1, ".")]
     return next((at for at in level if tokens.word(at) == "ORDER" and tokens.word(at + 1) == "BY"), None)
 
@@ -38,7 +38,7 @@ def output_order(
     """The columns of a query's result by which its own ORDER BY sorts, from 0 on.
 
     An element is a column of the result if it is its name, its number, or the text of an item of SELECT. From
-    the first element on that is none, the result cannot be sorted: such keys are left out.
+    the first other element on, the result cannot be sorted: such keys are left out.
 
     >>> from windrow.syntax.tokens import tokenize
     >>> tokens = tokenize("SELECT a.k, MAX(v) AS best FROM t GROUP BY a.k ORDER BY best DESC, a.k, v LIMIT 3")
@@ -84,7 +84,7 @@ def _place(
 
 
 def _selected(tokens: TokenList, start: int, stop: int) -> list[list[str]]:
-    """The texts of the items of SELECT, of a query that is neither in brackets nor of several."""
+    """The texts of the items of SELECT, for a single query without brackets."""
     level = tokens.level(start, stop)
     words = [tokens.word(at) for at in level]
     if tokens.word(start) != "SELECT" or words.count("SELECT") > 1:

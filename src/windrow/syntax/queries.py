@@ -29,7 +29,7 @@ __all__ = [
 
 
 class UnknownShapeError(Exception):
-    """What is in the query that is not taken apart, and at which tokens, if that is known."""
+    """The part of the query that is not parsed, and its tokens, if known."""
 
     def __init__(self, what: str, at: Range | None = None) -> None:
         super().__init__(what)
@@ -85,7 +85,7 @@ class OrderedBlock:
 
 @dataclass(frozen=True, slots=True)
 class SetOperationText:
-    """`operator` is union, intersect or except, of bags if `all`."""
+    """A set operator: union, intersect or except, of bags if `all`."""
 
     operator: str
     all: bool
@@ -110,7 +110,7 @@ _JOIN_WORDS = {word for words in _JOINS for word in words} | {"NATURAL", "ASOF"}
 
 
 def parse_query(tokens: TokenList, start: int, stop: int, *, wholly: bool = False) -> Shape:
-    """The shape of a query without a WITH list of its own; ORDER BY alone does not order a bag.
+    """The shape of a query without its own WITH list; ORDER BY alone does not order a bag.
 
     With `wholly` SELECTs may have lateral queries in FROM, or no FROM, and queries inside a WITH list.
 
@@ -126,7 +126,7 @@ def parse_query(tokens: TokenList, start: int, stop: int, *, wholly: bool = Fals
 
 
 def _refuse_more(tokens: TokenList, shape: Shape) -> None:
-    """Refuse what only some of those who ask for a shape know."""
+    """Refuse parts that only some callers support."""
     if isinstance(shape, OrderedBlock):
         _refuse_more(tokens, shape.query)
     elif isinstance(shape, SetOperationText):
@@ -205,7 +205,7 @@ def _without_from(tokens: TokenList, start: int, level: list[int], stop: int) ->
 def parse_select(
     tokens: TokenList, items: Range, source: int, stop: int, source_stop: int | None = None
 ) -> Select:
-    """A SELECT of which the SELECT list is one range and FROM begins another, which may have its own end.
+    """A SELECT whose SELECT list is one range and whose FROM begins another, which may end elsewhere.
 
     Raises
     ------
@@ -250,7 +250,7 @@ def parse_select(
 
 
 def conjuncts(tokens: TokenList, start: int, stop: int) -> list[Range]:
-    """The parts of a condition that must all be true; the whole of it if it is no AND."""
+    """The operands of AND in a condition; the whole condition if it is not an AND."""
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1 and not is_query(tokens, start):
         start, stop = start + 1, stop - 1
     parts, first, cases, between = [], start, 0, 0
@@ -273,7 +273,7 @@ def conjuncts(tokens: TokenList, start: int, stop: int) -> list[Range]:
 
 
 def is_query(tokens: TokenList, start: int) -> bool:
-    """Whether what is in a bracket is a query."""
+    """Whether the content of a bracket is a query."""
     return tokens.word(start + 1) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
 
 
@@ -416,7 +416,7 @@ def _turned(tokens: TokenList, start: int, at: int, stop: int) -> FromItem:
 
 
 def _holds_relations(tokens: TokenList, start: int, stop: int) -> bool:
-    """Whether a bracket holds relations that are joined, and no query."""
+    """Whether a bracket contains joined relations, and not a query."""
     if not (tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1) or is_query(tokens, start):
         return False
     level = list(tokens.level(start + 1, stop - 1))
@@ -425,7 +425,7 @@ def _holds_relations(tokens: TokenList, start: int, stop: int) -> bool:
 
 
 def _is_strange(tokens: TokenList, at: int) -> bool:
-    """Whether a word of FROM is of what is not taken apart."""
+    """Whether a word of FROM begins a part that is not parsed."""
     return tokens.word(at) in _OTHER or (tokens.word(at) == "LATERAL" and not _is_lateral(tokens, at))
 
 

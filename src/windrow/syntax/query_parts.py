@@ -1,7 +1,7 @@
 """Finds, in a statement, the SELECTs that have a WINDOW BY clause.
 
-Only the shape of the text is read here: brackets, the words that begin a clause at one level of
-brackets, and WITH lists. What stands between them stays a range of tokens.
+Only the shape of the text is read here: brackets, the words that begin a clause at one level of brackets, and
+WITH lists. The rest stays ranges of tokens.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = [
 
 _SET_OPERATORS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
 TAIL = {"ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET", "QUALIFY"}
-"""Words that begin what stands after the windows of a SELECT."""
+"""Words that begin the part after the windows of a SELECT."""
 
 
 def find_window_queries(tokens: TokenList) -> list[BlockText]:
@@ -50,7 +50,7 @@ def split_statements(tokens: TokenList) -> list[Range]:
 
 
 def begins_window_by(tokens: TokenList, index: int) -> bool:
-    """Whether WINDOW BY begins here: not a column named window, not a named window called by."""
+    """Whether WINDOW BY begins here: not a column named window, nor a call by a window named that."""
     if tokens.word(index) != "WINDOW" or tokens.word(index + 1) != "BY" or tokens.is_symbol(index - 1, "."):
         return False
     after = index + 2
@@ -58,7 +58,7 @@ def begins_window_by(tokens: TokenList, index: int) -> bool:
     if named and tokens.word(after + 1) == "AS" and tokens.is_symbol(after + 2, "("):
         return True
     if tokens.word(after) == "AS" and tokens.is_symbol(after + 1, "("):
-        # WINDOW by AS (…) is Spark's own named window, unless what it holds is ours
+        # WINDOW by AS (…) is Spark's own named window, unless its content is ours
         if tokens.word(after + 2) != "TYPE":
             return False
         raise _malformed(tokens, after, "the window's name")
@@ -173,7 +173,7 @@ def _query_of(tokens: TokenList, window: int) -> BlockText:
 
 
 def level_around(tokens: TokenList, index: int) -> Range:
-    """What stands inside the brackets, or the statement, around a token."""
+    """The range inside the brackets, or the statement, around a token."""
     parent = tokens.parent[index]
     if parent >= 0:
         return parent + 1, tokens.partner[parent]
@@ -236,7 +236,7 @@ def _second_clause(tokens: TokenList, window: int) -> ParseError:
 
 
 def _of_rows(tokens: TokenList, marks: dict[str, int], window: int) -> int:
-    """Where QUALIFY and named windows begin, which are of the rows that windows are made of."""
+    """Where QUALIFY and named windows begin that apply to the input rows of the windows."""
     if "WINDOW" in marks and tokens.word(marks["WINDOW"] + 1) == "BY":
         raise _second_clause(tokens, window)
     begins = [marks["QUALIFY"]] if "QUALIFY" in marks else []
@@ -262,7 +262,7 @@ def _refuse_tail_before_window(tokens: TokenList, level: list[int]) -> None:
 
 
 def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
-    """Refuse OVER w and w.*, which take the windows for a window of OVER or for one row."""
+    """Refuse OVER w and w.*, which use the windows as a window of OVER or as one row."""
 
     def is_window(index: int) -> bool:
         return index < part[1] and tokens[index].is_name and tokens[index].name.lower() == window.lower()
@@ -308,7 +308,7 @@ def _refuse_empty(tokens: TokenList, part: Range, after: str) -> None:
 
 
 def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[str, int]:
-    """Where what is after the clause begins: HAVING or WHERE, groups of windows, and the tail.
+    """Where the parts after the clause begin: HAVING or WHERE, groups of windows, and the tail.
 
     Anything else there is an error.
     """
@@ -353,7 +353,7 @@ def _words_after(tokens: TokenList, level: list[int], clause_stop: int) -> dict[
 def grouping_keys(tokens: TokenList, start: int, stop: int, *, inside: bool = False) -> Iterator[Range]:
     """The expressions in an item of GROUP BY: several in ROLLUP, CUBE and GROUPING SETS, which may repeat.
 
-    Brackets are sets `inside` of these alone.
+    Brackets are sets only `inside` these.
     """
     if tokens.word(stop - 2) == "WITH" and tokens.word(stop - 1) in ("ROLLUP", "CUBE"):
         stop -= 2
@@ -390,7 +390,7 @@ def visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
 
 
 def used_ctes(tokens: TokenList, ctes: Sequence[Cte], body: Range) -> list[Cte]:
-    """Those of the named queries that a stretch of a query uses, or one of those that it uses."""
+    """The named queries that a part of a query uses, directly or through others."""
     ranges, used = [body], set()
     while ranges:
         start, stop = ranges.pop()

@@ -9,7 +9,7 @@ __all__ = ["alias_of", "aliased", "excepted", "without_alias", "without_distinct
 
 _OPERATORS = {"AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE", "ILIKE", "RLIKE", "IN", "BETWEEN", "DIV"}
 _BEFORE_NAMES = {"THEN", "ELSE", "WHEN", "OVER", "COLLATE"}
-"""Words of an expression after which a name is no alias: a value, a named window, a collation."""
+"""Words of an expression that a name follows without being an alias: a value, a named window, a collation."""
 
 
 def aliased(tokens: TokenList, item: Range) -> tuple[str, Range] | None:
@@ -56,7 +56,7 @@ def _ends_operand(token: Token) -> bool:
 
 
 def excepted(tokens: TokenList, item: Range) -> int | None:
-    """The bracket of ``* EXCEPT (…)``, or of ``r.* EXCEPT (…)``; None where an item is none."""
+    """The bracket of ``* EXCEPT (…)``, or of ``r.* EXCEPT (…)``; None for other items."""
     bracket = tokens.partner.get(item[1] - 1, -1) if tokens.is_symbol(item[1] - 1, ")") else -1
     is_star = bracket - 2 >= item[0] and tokens.is_symbol(bracket - 2, "*")
     return bracket if is_star and tokens.word(bracket - 1) == "EXCEPT" else None

@@ -1,8 +1,8 @@
-"""SQL that Windrow generates, which remembers which of its stretches the user wrote.
+"""SQL that Windrow generates, with the positions of the parts that the user wrote.
 
-Generated queries are stretches of the user's text, verbatim, with words of ours between them and
-references to other relations. When Spark finds a fault at an offset of the generated text, the
-offset is mapped back through the pieces.
+Generated queries are parts of the user's text, verbatim, with generated words between them and references to
+other relations. If Spark reports an error at an offset of the generated text, the offset is mapped back
+through the pieces.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ __all__ = ["Piece", "RelationText", "SqlText", "quoted"]
 
 @dataclass(frozen=True, slots=True)
 class RelationText:
-    """A place in generated SQL where the name of the relation with this key is put in."""
+    """A place in generated SQL for the name of the relation with this key."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of text; `source` is the user's text that it was taken from, at `offset`, if any.
+    """A part of text; `source` is the user's text that it was taken from, at `offset`, if any.
 
-    Where the text stands in place of other words of the user's, `width` is the length of those.
+    If the text replaces other words of the user, `width` is the length of those.
     """
 
     text: str
@@ -43,7 +43,7 @@ class SqlText:
 
     @staticmethod
     def of(*parts: str | Piece | RelationText | SqlText) -> SqlText:
-        """Concatenate words of ours (plain strings), pieces, references and whole texts."""
+        """Concatenate generated words (plain strings), pieces, references and whole texts."""
         flat: list[Piece | RelationText] = []
         for part in parts:
             if isinstance(part, SqlText):
@@ -61,7 +61,7 @@ class SqlText:
         return SqlText.of(*joined)
 
     def render(self, names: dict[str, str] | None = None) -> str:
-        """The text to pass to Spark, with each relation's name from `names` (its key where absent)."""
+        """The text for Spark, with each relation's name from `names` (its key if absent)."""
         return "".join(
             part.text if isinstance(part, Piece) else (names or {}).get(part.key, part.key)
             for part in self.parts
@@ -79,9 +79,9 @@ class SqlText:
         return list(dict.fromkeys(part.key for part in self.parts if isinstance(part, RelationText)))
 
     def locate(self, start: int, stop: int, names: dict[str, str] | None = None) -> tuple[str, Span] | None:
-        """The user's text and span behind the rendered stretch ``[start, stop)``, if it has one.
+        """The user's text and span behind the rendered range ``[start, stop)``, if it has one.
 
-        A stretch that starts in words of ours is mapped to the first user's piece inside it.
+        A range that starts in generated words is mapped to the first user's piece inside it.
         """
         position = 0
         for part in self.parts:
@@ -100,7 +100,7 @@ class SqlText:
         return None
 
     def slice(self, start: int, stop: int) -> SqlText:
-        """The stretch ``[start, stop)`` of what is rendered with the relations' keys as their names.
+        """The range ``[start, stop)`` of the text rendered with the relations' keys as their names.
 
         >>> SqlText.of("SELECT * FROM ", RelationText("s"), " WHERE x").slice(7, 15).render({"s": "t"})
         '* FROM t'
@@ -120,9 +120,9 @@ class SqlText:
         return SqlText(tuple(found))
 
     def with_words(self, source: str, instead: Mapping[Span, str]) -> SqlText:
-        """The text with words of ours in place of stretches of the user's text `source`.
+        """The text with generated words in place of parts of the user's text `source`.
 
-        They also stand in place of other words for the same stretches.
+        They also replace other words for the same parts.
 
         >>> text = SqlText.of("SELECT ", Piece("v > t.x", "… v > t.x", 2))
         >>> text.with_words("… v > t.x", {Span(6, 9): "c"}).render()
@@ -147,7 +147,9 @@ class SqlText:
         return SqlText(tuple(part for part in parts if isinstance(part, RelationText) or part.text))
 
     def written(self, start: int, stop: int) -> tuple[str, Span] | None:
-        """The user's text and span from the start of a rendered stretch to its end, whatever is between."""
+        """The user's text and span from the start of a rendered range to its end, including anything
+        between.
+        """
         first, last = self.locate(start, stop), self.locate_before(stop)
         if first is None or last is None or last[0] != first[0]:
             return first

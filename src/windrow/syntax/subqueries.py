@@ -15,7 +15,7 @@ _ALSO_NAMES = ("VALUES", "FROM", "TABLE")
 
 
 def opens_query(tokens: TokenList, at: int) -> bool:
-    """Whether a query stands in the parentheses that open at a token.
+    """Whether the parentheses that open at a token contain a query.
 
     >>> from windrow.syntax.tokens import tokenize
     >>> [opens_query(tokenize(sql), 0) for sql in ("(SELECT 1)", "(VALUES 1)", "((SELECT 1))", "(values)")]
@@ -28,7 +28,7 @@ def opens_query(tokens: TokenList, at: int) -> bool:
 
 
 def subqueries(tokens: TokenList, within: Range) -> Iterator[Range]:
-    """The outermost subqueries of a stretch, each with its parentheses."""
+    """The outermost subqueries of a range, each with its parentheses."""
     at, stop = within
     while at < stop:
         if opens_query(tokens, at):

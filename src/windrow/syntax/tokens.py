@@ -1,7 +1,7 @@
 """Tokens of a query text, with their places in it.
 
-sqlglot's Spark tokenizer does the reading; this module brings its tokens into one shape: a kind, the text
-as written, and offsets. A number with a suffix (``1.5D``), which sqlglot splits in three, is one token.
+sqlglot's Spark tokenizer reads the text; this module converts its tokens to one form: a kind, the text as
+written, and offsets. A number with a suffix (``1.5D``), which sqlglot splits in three, is one token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Token", "TokenKind", "TokenList", "tokenize"]
 
 
 class TokenKind(Enum):
-    """What a token is to a parser that owns only a few clauses."""
+    """The kind of a token, for a parser of only some clauses."""
 
     WORD = "word"
     QUOTED = "quoted identifier"
@@ -42,14 +42,14 @@ _STRINGS = {
     TokenType.BIT_STRING,
 }
 _DEEPEST = 500
-"""Spark takes 499 brackets around a number, and fewer around anything else."""
+"""Spark accepts 499 brackets around a number, and fewer around anything else."""
 _OPENING = {"(": ")", "[": "]"}
 # operators that sqlglot returns in parts: array<array<int>> closes two brackets, x >> 1 is a shift
 _JOINED = {("<", "<"): "<<", (">", ">"): ">>", (">>", ">"): ">>>"}
 
 
 class _Tokenizer(Spark.Tokenizer):
-    """sqlglot's, without commands: it would keep what follows EXPLAIN and the like as one string."""
+    """sqlglot's, without commands: those would make one string of the text after EXPLAIN and the like."""
 
     COMMANDS: ClassVar[set[TokenType]] = set()
 
@@ -59,7 +59,7 @@ _TOKENIZER = _Tokenizer(dialect=Spark())
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One token: `text` is the stretch ``[start, stop)`` of the query as written."""
+    """One token: `text` is the range ``[start, stop)`` of the query as written."""
 
     kind: TokenKind
     text: str
@@ -68,7 +68,7 @@ class Token:
 
     @property
     def span(self) -> Span:
-        """Where it stands."""
+        """Its span."""
         return Span(self.start, self.stop)
 
     @property
@@ -78,7 +78,7 @@ class Token:
 
     @property
     def is_name(self) -> bool:
-        """Whether it can stand for the name of a variable, column or table."""
+        """Whether it can be the name of a variable, column or table."""
         return self.kind in (TokenKind.WORD, TokenKind.QUOTED)
 
     @property
@@ -114,7 +114,7 @@ class TokenList:
         return self.tokens[index].word if 0 <= index < len(self.tokens) else ""
 
     def places(self, word: str) -> list[int]:
-        """Where a word stands, in order; it is in capitals."""
+        """The positions of a word, in order; it is in capitals."""
         return self._places.get(word, [])
 
     @cached_property
@@ -127,7 +127,7 @@ class TokenList:
 
     @cached_property
     def semicolons(self) -> tuple[int, ...]:
-        """Those outside of all brackets, which end statements."""
+        """The semicolons outside all brackets, which end statements."""
         return tuple(
             index
             for index, token in enumerate(self.tokens)
@@ -139,27 +139,29 @@ class TokenList:
         return 0 <= index < len(self.tokens) and self.tokens[index].is_symbol(text)
 
     def is_name(self, index: int) -> bool:
-        """Whether the token at `index` exists and can stand for a name."""
+        """Whether the token at `index` exists and can be a name."""
         return 0 <= index < len(self.tokens) and self.tokens[index].is_name
 
     def span(self, start: int, stop: int) -> Span:
-        """The stretch of text from token `start` to the token before `stop`."""
+        """The span from token `start` to the token before `stop`."""
         if start >= stop:
             at = self.tokens[start].start if start < len(self.tokens) else len(self.sql)
             return Span(at, at)
         return Span(self.tokens[start].start, self.tokens[stop - 1].stop)
 
     def text(self, start: int, stop: int) -> str:
-        """The text of that stretch, comments inside it included."""
+        """The text of that span, including comments inside it."""
         span = self.span(start, stop)
         return self.sql[span.start : span.stop]
 
     def folded(self, start: int, stop: int) -> tuple[str, ...]:
-        """The tokens of that stretch as they compare: names and words in small letters, texts as written."""
+        """The tokens of that range in a form for comparison: names and words in lower case, strings as
+        written.
+        """
         return tuple(one.text.lower() if one.is_name else one.text for one in self.tokens[start:stop])
 
     def level(self, start: int, stop: int) -> list[int]:
-        """The tokens of a range that stand outside any bracket opened in the range, brackets included."""
+        """The tokens of a range outside any bracket opened in the range, including the brackets."""
         found, index = [], start
         while index < stop:
             found.append(index)
@@ -170,7 +172,7 @@ class TokenList:
         return found
 
     def split(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The ranges between the commas of a list; an empty range gives an empty list."""
+        """The ranges between the commas of a list; an empty range returns an empty list."""
         if start >= stop:
             return []
         commas = [index for index in self.level(start, stop) if self.tokens[index].is_symbol(",")]
@@ -218,7 +220,7 @@ def _read(sql: str) -> list[Token]:
 
 
 def _joined(left: Token, right: Token) -> Token | None:
-    """The one token that two of sqlglot's are in Spark: a shift operator, or .5 with its point."""
+    """The single token that two of sqlglot's are in Spark: a shift operator, or .5 with its point."""
     if left.kind is not TokenKind.SYMBOL or left.stop != right.start:
         return None
     text = left.text + right.text
@@ -282,7 +284,7 @@ def _pair(sql: str, tokens: list[Token]) -> tuple[dict[int, int], tuple[int, ...
 
 
 def _unterminated(sql: str) -> Span:
-    """The quote or comment at which the text stops making sense: the last one opened."""
+    """The quote or comment that is not closed: the last one opened."""
     position, opened = 0, 0
     while position < len(sql):
         character = sql[position]

@@ -10,7 +10,7 @@
     vars := [AS v] [AT v] [PREV AS v] [NEXT AS v]
 
 None of these words is reserved: START, END, LABEL and ONLY begin a part of the clause only where an
-expression cannot stand and where one of the words that may follow them does.
+expression is complete and one of the words that may follow them does.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Parser(Cursor):
         return tuple(order_item(self.tokens, item) for item in self.expressions("ORDER BY"))
 
     def find_misspelt_order(self) -> None:
-        """Where ORDER BY is missing, PARTITION BY has swallowed what was meant: point there."""
+        """If ORDER BY is missing, PARTITION BY has swallowed the misspelt word: point there."""
         for index in range(self.open + 3, self.at):
             near = did_you_mean(self.tokens.word(index), ["ORDER"], is_word=True)
             if near is not None and self.tokens.word(index + 1) == "BY":
@@ -122,7 +122,7 @@ class _Parser(Cursor):
                 self.fail(["ORDER BY"], "did you mean ORDER BY?")
 
     def find_misspelt_end(self, first: BoundaryClause) -> None:
-        """Where the condition of START has swallowed what was meant to be END, point there."""
+        """If the condition of START has swallowed a misspelt END, point there."""
         for index in range(first.when[0] + 1, first.when[1]) if first.when is not None else ():
             before, following = self.tokens[index - 1], self.tokens.word(index + 1)
             follows_value = before.is_symbol(")") or (
@@ -139,7 +139,7 @@ class _Parser(Cursor):
                 self.fail(["AS"], f"write END AS {self.tokens[index + 1].text}")
 
     def find_misspelt_start(self, order_by: tuple[OrderItem, ...]) -> None:
-        """Where START is missing, ORDER BY has swallowed what was meant: point there."""
+        """If START is missing, ORDER BY has swallowed the misspelt word: point there."""
         if not order_by:
             return
         start, stop = order_by[0].expression[0], order_by[-1].expression[1]
@@ -253,7 +253,7 @@ class _Parser(Cursor):
         return self.tokens.is_symbol(index - 1, ".")
 
     def begins_no_expression(self, index: int) -> bool:
-        """Whether words stand here that can only be the next part, even where an operand is missing."""
+        """Whether words are here that can only be the next part, even if an operand is missing."""
         word = self.tokens.word(index)
         following = self.tokens.word(index + 1) if index + 1 < self.stop else ""
         if word in ("START", "END"):

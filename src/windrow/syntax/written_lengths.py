@@ -1,4 +1,4 @@
-"""Finds the lengths that a statement writes: of windows, EMIT, streams and patterns that are no columns."""
+"""Finds the lengths that a statement writes: of windows, EMIT, streams and patterns, except columns."""
 
 from __future__ import annotations
 

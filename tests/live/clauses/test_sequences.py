@@ -493,22 +493,22 @@ def test_explain_says_what_is_kept(session):
     windows = live(SESSION_WINDOWS)
     assert windows["stream"] == "s, by ts"
     assert windows["emitted"] == "when its last row is known, by a later row or by the watermark"
-    assert live(PATTERN)["state"] == "rows of matches that may go on, which WITHIN bounds"
+    assert live(PATTERN)["state"] == "rows of matches that may continue, which WITHIN bounds"
     of_column = live(PATTERN.replace("INTERVAL 10 MINUTES", "v MINUTES"))
-    assert of_column["state"] == "rows of matches that may go on, which WITHIN bounds"
+    assert of_column["state"] == "rows of matches that may continue, which WITHIN bounds"
     assert live(PATTERN.replace("WITHIN INTERVAL 10 MINUTES", ""))["state"].endswith("do not bound them")
     lasting = PATTERN.replace("WITHIN", "DURATION")
     assert live(lasting)["state"] == "rows from the first one on whose time is not over"
     assert "not bounded" in live(SESSION_WINDOWS)["state"]
     by_pairs = live(SESSION_WINDOWS.replace("x.ts - e.ts >", "upper(x.k || s.k) = 'AB' OR x.ts - e.ts >"))
     assert by_pairs["pairs"] == "Spark evaluates them over retained and new rows in each micro-batch"
-    assert by_pairs["emitted"] == "when its last row has come, and the rows beside that are known"
+    assert by_pairs["emitted"] == "once its last row has arrived, and the rows beside it are known"
     frames = (
         "SELECT *, last(v) OVER (ORDER BY ts ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (a b*)"
         " DEFINE b AS b.v > a.v) AS l FROM s"
     )
     assert live(frames)["emitted"] == "when no later row can change the row's match"
-    assert live(frames)["state"] == "rows whose match may go on: the last 2 rows of each partition"
+    assert live(frames)["state"] == "rows whose match may continue: the last 2 rows of each partition"
     assert "not bounded" in live(frames.replace("2 FOLLOWING", "UNBOUNDED FOLLOWING"))["state"]
     session.check(PATTERN)
     assert session.sql(PATTERN).plan().partition("live\n")[2]

@@ -421,7 +421,7 @@ def test_explain_names_the_exchange(spark, session):
     plan = session.sql(f"EXPLAIN {OVER}").plan()
     assert f"  host       executors\n  exchange   {count} buckets: s by k\n" in plan
     computed = session.sql("EXPLAIN SELECT lower(k) AS k, COUNT(*) AS n FROM s GROUP BY lower(k) EMIT STREAM")
-    assert f"  exchange   {count} buckets: s by what is computed\n" in computed.plan()
+    assert f"  exchange   {count} buckets: s by a computed column\n" in computed.plan()
     alone = session.sql("EXPLAIN SELECT COUNT(*) AS n FROM s EMIT STREAM").plan()
     assert "  host       executors\n  exchange   one bucket: no key divides the rows\n" in alone
     spark.conf.unset(HOST)

@@ -49,7 +49,7 @@ def test_functions_of_the_users_may_read_two_rows_of_the_match(spark, session):
     assert [tuple(row) for row in session.sql(far).collect()] == [("a", 1, 3)]
     plan = session.sql(f"EXPLAIN {far}").plan()
     assert "asked          0 = apart_by(" in plan
-    assert "by Spark, for all values that the search may ask for, when the query starts" in plan
+    assert "by Spark, for all values that the search may need, when the query starts" in plan
 
 
 def test_what_spark_would_be_asked_for_too_often_is_refused_with_its_place(session, monkeypatch):

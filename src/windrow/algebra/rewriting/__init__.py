@@ -1,1 +1,1 @@
-"""Changes of a query's text: pipes, views and named queries, changelogs as tables, windows of time as SQL."""
+"""Rewrites of a query's text: pipes, views and named queries, changelogs as tables, time windows as SQL."""

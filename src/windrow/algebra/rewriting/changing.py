@@ -1,4 +1,4 @@
-"""Functions that do not depend on rows alone: those of the system clock, and nondeterministic ones."""
+"""Functions that do not depend only on rows: those of the system clock, and nondeterministic ones."""
 
 from __future__ import annotations
 

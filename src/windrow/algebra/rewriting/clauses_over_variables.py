@@ -1,4 +1,4 @@
-"""Clauses in subqueries that read variables of WINDOW BY around them, as clauses that read columns.
+"""Clauses in subqueries that read variables of an outer WINDOW BY, rewritten to read columns.
 
 SELECT s.d, (SELECT COUNT(*) FROM r WHERE r.v > s.v WINDOW BY …) FROM t WINDOW BY w AS (…)
 →  SELECT __inside0 AS d, (SELECT COUNT(*) FROM r WHERE r.v > __around.__inside1 WINDOW BY …)
@@ -30,9 +30,9 @@ _AROUND = "__around"
 
 
 def clauses_over_variables(tokens: TokenList) -> SqlText | None:
-    """The text with the first such SELECT around a query of its windows; None if there is none.
+    """The text with the first such SELECT rewritten as a query over its windows; None if there is none.
 
-    A subquery may be an item of SELECT, or stand behind the clause, but not before groups of its windows.
+    A subquery may be an item of SELECT, or follow the clause, but not before groups of its windows.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def clauses_over_variables(tokens: TokenList) -> SqlText | None:
 
 
 def _are_several(tokens: TokenList) -> bool:
-    """Whether there are clauses in the text that one with windows could be around."""
+    """Whether the text has several clauses, so that one may be inside another."""
     places = range(len(tokens))
     windows = sum(begins_window_by(tokens, at) for at in places)
     return windows > 1 or (windows == 1 and any(tokens.word(at) == "MATCH_RECOGNIZE" for at in places))
@@ -84,15 +84,15 @@ class _Windows(QueryAround):
     paths: dict[tuple[str, ...], str] = field(default_factory=dict)
 
     def has_over(self, item: Range) -> bool:
-        """Whether an item stays around: where a clause in it reads variables."""
+        """Whether an item stays in the outer query: if a clause in it reads variables."""
         return bool(self.read(item)) or super().has_over(item)
 
     def read(self, part: Range) -> list[Range]:
-        """Where clauses in the subqueries of a stretch read variables, or columns of these."""
+        """The positions where clauses in the subqueries of a range read variables, or their columns."""
         return [path for query in subqueries(self.tokens, part) for path in self.read_in(query)]
 
     def read_in(self, query: Range) -> Iterator[Range]:
-        """Where columns of rows, and positions, are read in a subquery with a clause."""
+        """The positions where a subquery with a clause reads columns of rows, and positions."""
         tokens = self.tokens
         if not self.has_clause(query):
             return
@@ -108,19 +108,19 @@ class _Windows(QueryAround):
                 yield path
 
     def has_clause(self, query: Range) -> bool:
-        """Whether a subquery has a clause of ours."""
+        """Whether a subquery has a clause of Windrow."""
         return any(query[0] < one.range[0] and one.range[1] <= query[1] for one in self.clauses)
 
     def without_patterns(self, parts: list[Range]) -> list[Range]:
-        """Without the subqueries that have clauses, whose windows and variables are others."""
+        """The ranges without subqueries with clauses, which have other windows and variables."""
         return self.outside_of_clauses(super().without_patterns(parts))
 
     def stretches(self, parts: list[Range]) -> list[Range]:
-        """The same of all expressions."""
+        """The same for all expressions."""
         return self.outside_of_clauses(super().stretches(parts))
 
     def outside_of_clauses(self, parts: list[Range]) -> list[Range]:
-        """What is left of stretches without such subqueries."""
+        """The rest of ranges, without such subqueries."""
         found = []
         for part in parts:
             holes = [query for query in subqueries(self.tokens, part) if self.has_clause(query)]
@@ -128,7 +128,7 @@ class _Windows(QueryAround):
         return found
 
     def is_own(self, at: int) -> bool:
-        """Whether a name is a relation or a variable of a query inside of the SELECT."""
+        """Whether a name is a relation or a variable of a query inside the SELECT."""
         tokens, name = self.tokens, self.tokens[at].name.lower()
         level = tokens.parent[self.query.range[0]]
         for scope in scopes(tokens, at, self.clauses):
@@ -139,7 +139,7 @@ class _Windows(QueryAround):
         return True
 
     def take_window(self, outside: list[Range], clause: WindowClause, names: set[str]) -> None:
-        """Also what clauses in subqueries read."""
+        """The same, including what clauses in subqueries read."""
         super().take_window(outside, clause, names)
         for part in outside:
             for path in self.read(part):

@@ -1,8 +1,8 @@
-"""SELECTs with WINDOW BY that read columns of the query around by a key alone: ``WHERE r.k = t.k``.
+"""SELECTs with WINDOW BY that are correlated by a key alone: ``WHERE r.k = t.k``.
 
-All rows of a window have the same keys of PARTITION BY, and partitions are independent. So a condition on
-keys can filter windows instead of rows: it is moved behind the clause, over a row of the window, and Spark
-joins the windows with the query around. Other reads are :mod:`windrow.algebra.rewriting.outer_values`.
+All rows of a window have the same PARTITION BY keys, and partitions are independent. So a condition on keys
+can filter windows instead of rows: it is moved after the clause, over a row of the window, and Spark joins
+the windows with the outer query. Other correlations are :mod:`windrow.algebra.rewriting.outer_values`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Correlated:
         ]
 
     def with_uses(self, uses: tuple[Uses, ...]) -> tuple[Uses, ...]:
-        """What is read of the variables, with the keys."""
+        """The fields that are read of the variables, including the keys."""
         name = QUALIFIED + self.row.name
         fields = frozenset(_field(at) for _, at, _ in self.keys)
         known = next((use.fields for use in uses if use.name == name), None)
@@ -80,9 +80,9 @@ def _field(number: int) -> str:
 
 
 def find_correlated(tokens: TokenList, query: BlockText, references: OuterReferences) -> Correlated | None:
-    """The conditions of a SELECT that compare its keys with columns of the query around.
+    """The conditions of a SELECT that compare its keys with columns of the outer query.
 
-    None where something else reads these columns too.
+    None if something else reads these columns too.
     """
     start, stop = query.source
     where = next((at for at in tokens.level(start, stop) if tokens.word(at) == "WHERE"), None)
@@ -116,6 +116,6 @@ def _row(query: BlockText) -> Variable:
 
 
 def _is_of(expression: Expression, around: set[int]) -> bool:
-    """Whether an expression reads columns of the query around, and nothing else."""
+    """Whether an expression reads only columns of the outer query."""
     names = list(names_in(expression))
     return bool(names) and all(name.range[0] in around for name in names)

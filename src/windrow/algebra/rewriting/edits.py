@@ -1,4 +1,4 @@
-"""Changes of a text: what is put before a token, and what stands instead of one."""
+"""Edits of a text: insertions before tokens, and replacements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Edits"]
 
 @dataclass(frozen=True)
 class Edits:
-    """The changes of a text, by the places of tokens.
+    """The edits of a text, by the positions of tokens.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class Edits:
         return bool(self.instead or self._before)
 
     def text(self, start: int, stop: int) -> SqlText:
-        """A stretch of the text with what is put into it."""
+        """A part of the text with the edits."""
         parts: list[SqlText] = []
         at = start
         for index in range(start, stop + 1):
@@ -47,9 +47,9 @@ class Edits:
         return SqlText.of(*parts)
 
     def piece(self, start: int, stop: int) -> SqlText:
-        """A stretch of the text as it was."""
+        """A part of the original text."""
         return piece_of(self.tokens, start, stop, " ")
 
     def put(self, index: int, *text: str | SqlText) -> None:
-        """Put a text before a token."""
+        """Insert a text before a token."""
         self._before.setdefault(index, []).append(SqlText.of(" ", *text, " "))

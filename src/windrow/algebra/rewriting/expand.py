@@ -1,4 +1,4 @@
-"""Puts the queries of named queries and views where their names stand, so that each use is by itself."""
+"""Replaces the names of named queries and views by their queries, so that each use is independent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_EXPANDED = 2_000
 
 @dataclass(frozen=True)
 class Expander:
-    """Expands what is made of streams; the rest of a text stays as it is.
+    """Expands queries over streams; the rest of a text is unchanged.
 
     Attributes
     ----------
@@ -40,9 +40,9 @@ class Expander:
     _expanded: list[Range] = field(default_factory=list)
 
     def text(self, start: int, stop: int) -> SqlText:
-        """A stretch of the text, in which a name of FROM is the query that it stands for.
+        """A part of the text, in which queries replace their names in FROM.
 
-        Lists of WITH are left without the queries that stand elsewhere then.
+        WITH lists then lack the queries that are expanded.
         """
         tokens = self.tokens
         parts: list[SqlText | str] = []
@@ -82,7 +82,7 @@ class Expander:
         return SqlText.of(*parts, *later.values())
 
     def leads_to_streams(self, body: Range) -> bool:
-        """Whether a stretch of the text names a stream, or what is made of one."""
+        """Whether a part of the text names a stream, or a query over one."""
         if body not in self._leads:
             self._leads[body] = self._finds_streams(body)
         return self._leads[body]
@@ -97,7 +97,7 @@ class Expander:
         )
 
     def _query(self, index: int) -> SqlText | None:
-        """What stands for a name, in brackets."""
+        """The query that a name stands for, in brackets."""
         tokens = self.tokens
         if not tokens[index].is_name or tokens.is_symbol(index - 1, ".") or not self._is_relation(index):
             return None
@@ -133,7 +133,7 @@ class Expander:
         return begins_relation(self.tokens, index) or self.tokens.word(before) == "TABLE"
 
     def _with(self, index: int) -> tuple[SqlText, int] | None:
-        """A WITH list without what stands elsewhere, and the token after it."""
+        """A WITH list without expanded queries, and the token after it."""
         if self.tokens.word(index) != "WITH" or self.tokens.is_symbol(index - 1, "."):
             return None
         items = with_items(self.tokens, index)
@@ -153,14 +153,14 @@ class Expander:
         return self._seen(index) is not None
 
     def _cte(self, index: int) -> Cte | None:
-        """The named query that a name stands for, if it is made of streams."""
+        """The named query that a name stands for, if it is over streams."""
         cte = self._seen(index)
         if cte is None or cte.recursive or cte.item[0] <= index < cte.item[1]:
             return None
         return cte if self.leads_to_streams(cte.body) else None
 
     def _call_around(self, index: int) -> int:
-        """The token after the table function of which a name is the table."""
+        """The token after the table function whose table a name is."""
         tokens = self.tokens
         at = tokens.parent[index]
         if tokens.word(at - 1) == "TABLE":

@@ -127,7 +127,7 @@ def _last_of_each(
     *,
     is_nested: bool,
 ) -> str:
-    """The last row of each key, where it has not left."""
+    """The last row of each key, if it has not been deleted."""
     side = f"IF({_SIGN} = 1, after, before)."
     values = ", ".join(f"{side}{quoted(name)} AS {quoted(name)}" for name in own) if is_nested else listed
     later = [f"__order{at}" for at in range(len(order))]

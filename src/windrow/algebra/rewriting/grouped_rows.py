@@ -23,9 +23,10 @@ def groups(
     qualified: Sequence[SqlText],
     more: Sequence[SqlText] = (),
 ) -> SqlText:
-    """The grouped rows: the keys, `more` keys, the LET names, and columns that are read with their relations.
+    """The grouped rows: the keys, `more` keys, the LET names, and columns that are read with a qualifier.
 
-    GROUP BY ALL groups by what is read of the rows. Columns of one name of two relations are two keys.
+    GROUP BY ALL groups by the columns that are read of the rows. Columns of two relations with the same name
+    are two keys.
     """
     assert query.group_by is not None
     columns: list[SqlText] = []
@@ -71,7 +72,7 @@ def groups(
 
 
 def _read_of_rows(tokens: TokenList, query: BlockText) -> list[Range]:
-    """The columns that a SELECT reads of the rows, by which GROUP BY ALL groups: all but the LET names."""
+    """The columns that a SELECT reads of the rows, by which GROUP BY ALL groups: all except the LET names."""
     clause = query.clause
     let = {tokens[start].name.lower() for start, _ in (tokens.split(*query.let) if query.let else [])}
     relations = set(relations_of(tokens, query.source))
@@ -97,8 +98,8 @@ def _read_of_rows(tokens: TokenList, query: BlockText) -> list[Range]:
 def _sayings(
     tokens: TokenList, query: BlockText, keys: Sequence[Range]
 ) -> Callable[[Range], tuple[str, ...]]:
-    """Returns what a key says: its relation counts where keys are columns of that name of several
-    relations.
+    """A function that normalizes keys: their qualifier counts if several relations have key columns with the
+    same name.
     """
     relations, merged = _that_may_be_left_out(tokens, query), _merged(tokens, query.source)
     full = {written(tokens, key, set()) for key in keys}
@@ -114,12 +115,12 @@ def _sayings(
 
 
 def _that_may_be_left_out(tokens: TokenList, query: BlockText) -> set[str]:
-    """The relations of FROM with which a column is the same as without: none beside NATURAL."""
+    """The relations of FROM whose columns are the same with and without qualifier: none beside NATURAL."""
     merges = any(tokens.word(at) == "NATURAL" for at in range(*query.source))
     return set() if merges else set(relations_of(tokens, query.source))
 
 
 def _merged(tokens: TokenList, source: Range) -> set[str]:
-    """The columns of USING, in lower case: without a relation they are not the same as with one."""
+    """The columns of USING, in lower case: with a qualifier, they are not the same as without."""
     lists = [at + 1 for at in range(*source) if tokens.word(at) == "USING" and tokens.is_symbol(at + 1, "(")]
     return {tokens[at].name.lower() for first in lists for at in range(first + 1, tokens.partner[first])}

@@ -1,11 +1,11 @@
-"""What gathers windows in the SELECT of their WINDOW BY, as a SELECT over the relation of the windows.
+"""A SELECT that groups its WINDOW BY windows, rewritten as a SELECT over the relation of the windows.
 
 SELECT f.k, MAX(e.v), AVG(COUNT(w)) FROM s WINDOW BY w AS (… ORDER BY ts START AS f END AS e) GROUP BY f.k
 →  SELECT f.k, MAX(e.v), AVG(__since0) AS `AVG(COUNT(w))`
    FROM (SELECT f, e, COUNT(w) AS __since0, f.ts AS __since FROM s WINDOW BY …) [RANGE UNBOUNDED] GROUP BY f.k
 
-The relation has the variables that are read, so what is written over them stays. Aggregates over windows, and
-comparisons of rows, are columns of it.
+The relation has the variables that are read, so expressions over them stay unchanged. Aggregates over
+windows, and comparisons of rows, become columns of it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["end_of_windows", "put_instead", "put_name", "put_windows_below"]
 
 
 def end_of_windows(tokens: TokenList, query: BlockText, own: frozenset[str]) -> int | None:
-    """Where what gathers windows goes on after them; None if nothing does: no groups, aggregates and OVER."""
+    """Where the part begins that groups windows; None if there are no groups, aggregates and OVER."""
     if query.groups_after is not None:
         return query.groups_after[0]
     calls = set(places_of_calls(tokens, [query.select]))
@@ -39,9 +39,9 @@ def end_of_windows(tokens: TokenList, query: BlockText, own: frozenset[str]) -> 
 
 
 def put_windows_below(edits: Edits, query: BlockText, own: frozenset[str], window: str, end: int) -> None:
-    """Put the SELECT of the windows, which ends there, below that of what gathers them.
+    """Put the SELECT of the windows, which ends there, below the SELECT that groups them.
 
-    The window of this text is over it.
+    A window with this text is put over it.
     """
     tokens, clause = edits.tokens, query.clause
     parts = [part for part in (query.select, query.groups_after, query.tail) if part and part[0] < part[1]]
@@ -75,9 +75,9 @@ def put_windows_below(edits: Edits, query: BlockText, own: frozenset[str], windo
 def put_name(
     edits: Edits, item: Range, replaced: Sequence[Range], hidden: Sequence[str], name: str | None = None
 ) -> None:
-    """Give an item of SELECT the `name` that it has where it is written, if words in it are `replaced`.
+    """Add the original `name` to an item of SELECT, if words in it are `replaced`.
 
-    Stars leave out the columns that are `hidden`.
+    Stars leave out `hidden` columns.
     """
     tokens, listed = edits.tokens, ", ".join(hidden)
     if hidden and tokens.is_symbol(item[1] - 1, "*"):
@@ -90,13 +90,13 @@ def put_name(
 
 
 def put_instead(edits: Edits, place: Range, text: str | SqlText) -> None:
-    """Put a text in place of a stretch."""
+    """Replace a range."""
     edits.instead.update(dict.fromkeys(range(*place), SqlText()))
     edits.put(place[0], text)
 
 
 def _put_aliased(edits: Edits, having: Range, items: list[Range], variables: list[str]) -> None:
-    """Put expressions of SELECT for their names in HAVING of the windows."""
+    """Replace names of SELECT by their expressions in HAVING of the windows."""
     tokens = edits.tokens
     aliases = [found for found in (aliased(tokens, item) for item in items) if found is not None]
     named = {alias.lower(): expression for alias, expression in aliases}
@@ -107,5 +107,5 @@ def _put_aliased(edits: Edits, having: Range, items: list[Range], variables: lis
 
 
 def _said(tokens: TokenList, place: Range) -> tuple[str, ...]:
-    """What says that two columns are the same: each ? is a parameter of its own."""
+    """A normal form in which equal columns are equal: each ? is a different parameter."""
     return (*tokens.folded(*place), *(str(at) for at in range(*place) if tokens.is_symbol(at, "?")))

@@ -16,9 +16,9 @@ __all__ = ["column_of_key", "put_label_row"]
 
 
 def put_label_row(edits: Edits, query: BlockText) -> tuple[SqlText | None, list[str]]:
-    """The rowtime of the windows of a SELECT, and the variables that the clause gets for it.
+    """Add the rowtime to the windows of a SELECT; returns its text, and the variables added to the clause.
 
-    There is no rowtime where no column orders the windows, which the plan refuses.
+    There is no rowtime if no column orders the windows, which the plan refuses.
     """
     tokens, clause = edits.tokens, query.clause
     key = column_of_key(tokens, clause.order_by[0].expression)
@@ -40,7 +40,7 @@ def put_label_row(edits: Edits, query: BlockText) -> tuple[SqlText | None, list[
 
 
 def column_of_key(tokens: TokenList, key: Range) -> SqlText | None:
-    """The column that a key is, without its relation; None of an expression."""
+    """The column that a key is, without its qualifier; None for an expression."""
     is_path = all(
         tokens.is_symbol(at, ".") if (at - key[0]) % 2 else tokens[at].is_name for at in range(*key)
     )
@@ -48,7 +48,7 @@ def column_of_key(tokens: TokenList, key: Range) -> SqlText | None:
 
 
 def _free(tokens: TokenList, name: str) -> str:
-    """A name like this that does not stand in the text: those that Windrow keeps for itself are no variables.
+    """A name like this that does not occur in the text: Windrow's reserved names cannot be variables.
 
     >>> from windrow.syntax.tokens import tokenize
     >>> _free(tokenize("START AS since_row"), "since_row")

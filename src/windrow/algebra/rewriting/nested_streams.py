@@ -1,7 +1,7 @@
-"""SELECT STREAM inside of a query: a stream, which is read as a named stream is.
+"""SELECT STREAM inside a query: a stream, which is read like a named stream.
 
-A window in brackets makes a relation of it, and SELECT STREAM around it takes its rows as they come. Where
-nothing in a statement has a window, streams are read as their rows alone, and STREAM says no more.
+A window in brackets makes a relation of it, and SELECT STREAM around it reads its rows as they arrive. If
+nothing in a statement has a window, streams are read as their rows, and STREAM has no further meaning.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def without_words(tokens: TokenList, selects: Sequence[int]) -> SqlText:
 
 
 def _is_relation(tokens: TokenList, bracket: int) -> bool:
-    """Whether a query in brackets is in FROM, in WITH, after TABLE, or a part of a set operator that is."""
+    """Whether a query in brackets is in FROM, in WITH, after TABLE, or a part of such a set operator."""
     if tokens.is_symbol(bracket, "[") or bracket < 0:
         return False
     if begins_relation(tokens, bracket) or tokens.word(bracket - 1) == "TABLE" or _is_named(tokens, bracket):
@@ -100,7 +100,7 @@ def _is_named(tokens: TokenList, bracket: int) -> bool:
 
 
 def _is_operand(tokens: TokenList, bracket: int) -> bool:
-    """Whether the query in a bracket stands in an expression of another."""
+    """Whether the query in a bracket is in an expression of another."""
     around = tokens.parent[bracket]
     if bracket == around + 1 and around >= 0:
         return not _is_relation(tokens, around) and _is_operand(tokens, around)

@@ -1,4 +1,4 @@
-"""Where WINDOW BY and MATCH_RECOGNIZE read columns of the query around, to make windows or find matches."""
+"""Where WINDOW BY and MATCH_RECOGNIZE read columns of the outer query to make windows or find matches."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = [
 Clause = BlockText | MatchRelation
 
 ColumnsOf = Callable[[Range, Range | None], Sequence[str] | None]
-"""The names of all columns that relations of FROM have, which may read others; None where it is not known."""
+"""The names of all columns of relations in FROM, which may be lateral; None if unknown."""
 
 
 @dataclass(frozen=True)
 class OuterReference:
-    """One place where a column is read: the column in lower case, with its relation, which may be empty.
+    """One place where a column is read: the column in lower case, with its qualifier, which may be empty.
 
-    `side` is that of the WHEN in which it stands, or None.
+    `side` is that of the WHEN that contains it, or None.
     """
 
     relation: str
@@ -46,9 +46,9 @@ class OuterReference:
 
 @dataclass(frozen=True)
 class OuterReferences:
-    """What a clause reads of the query around it: to make its rows; in a WHEN; and over windows or matches.
+    """The outer columns that a clause reads: to make its rows; in a WHEN; and over windows or matches.
 
-    The last are aggregates over a window, or what stands in DEFINE, MEASURES and a length.
+    The last are aggregates over a window, or expressions in DEFINE, MEASURES and a length.
     """
 
     scope: VisibleRelations
@@ -61,7 +61,7 @@ class OuterReferences:
         return (*self.rows, *self.whens, *self.over)
 
     def qualifier(self, one: OuterReference) -> str:
-        """The relation of a column, also of one that is written without; empty where there are several."""
+        """The relation of a column, also of an unqualified one; empty if there are several."""
         names = self.scope.names
         return one.relation or (next(iter(names)) if len(names) == 1 else "")
 
@@ -73,10 +73,10 @@ def find_outer_references(
     aggregates: Sequence[Range],
     columns_of: ColumnsOf | None,
 ) -> OuterReferences | None:
-    """The columns of the query around that a SELECT reads where its windows are made; None without any.
+    """The outer columns that a SELECT reads before its windows are made; None without any.
 
-    Names without a relation are looked up where `columns_of` says which columns there are; `clauses` are
-    those of the text, and `aggregates` the calls over the window.
+    Unqualified names are resolved if `columns_of` knows the columns; `clauses` are those of the text, and
+    `aggregates` the calls over the window.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def find_outer_references(
     around = tokens.parent[query.range[0]]
     scope = next(scopes(tokens, around, clauses), None) if around >= 0 else None
     if scope is None or (scope.source is None and scope.columns is not None):
-        return None  # the query around is MATCH_RECOGNIZE
+        return None  # the outer query is MATCH_RECOGNIZE
     clause = query.clause
     let = {tokens[at].name.lower() for at, _ in (tokens.split(*query.let) if query.let else [])}
     # in a WHEN the rows are read by variables alone, but `v` for `s.v` stays an error there
@@ -115,9 +115,9 @@ def find_outer_references(
 def find_in_match(
     tokens: TokenList, relation: MatchRelation, clauses: Sequence[Clause], columns_of: ColumnsOf | None
 ) -> OuterReferences | None:
-    """The columns of the query around that MATCH_RECOGNIZE and its input read; None without any.
+    """The outer columns that MATCH_RECOGNIZE and its input read; None without any.
 
-    None too where what is around are windows, or rows of MATCH_RECOGNIZE.
+    None too if the outer rows are windows, or rows of MATCH_RECOGNIZE.
 
     Raises
     ------
@@ -150,9 +150,9 @@ def find_in_match(
 def find_in_pattern_windows(
     tokens: TokenList, query: PatternBlock, clauses: Sequence[Clause], columns_of: ColumnsOf | None
 ) -> OuterReferences | None:
-    """The columns of the query around that windows with patterns and their rows read; None without any.
+    """The outer columns that windows with patterns and their rows read; None without any.
 
-    None too where what is around are windows, or rows of MATCH_RECOGNIZE.
+    None too if the outer rows are windows, or rows of MATCH_RECOGNIZE.
     """
     around = tokens.parent[query.range[0]]
     scope = next(scopes(tokens, around, clauses), None) if around >= 0 else None
@@ -176,7 +176,7 @@ def find_in_pattern_windows(
 def _hidden(tokens: TokenList, one: OuterReference, by: str, hint: str) -> AnalysisError:
     name, what = (one.relation, "relation") if one.relation else (one.column, "column")
     return AnalysisError(
-        f"{name} is a {what} of the query around and a {by}",
+        f"{name} is a {what} of the outer query and a {by}",
         condition="AMBIGUOUS_REFERENCE",
         sqlstate="42704",
         sql=tokens.sql,
@@ -186,7 +186,7 @@ def _hidden(tokens: TokenList, one: OuterReference, by: str, hint: str) -> Analy
 
 
 class _Finder:
-    """Finds them in parts of a clause; no names of `let` are, and no columns of the relations `hidden`."""
+    """Finds them in parts of a clause, except names in `let` and columns of the relations in `hidden`."""
 
     def __init__(
         self,
@@ -231,7 +231,7 @@ class _Finder:
             at += 1
 
     def is_path(self, at: int, stop: int) -> bool:
-        """Whether a name with another behind it stands here, which is no function and no relation of FROM."""
+        """Whether a qualified name is here, which is not a function or a relation of FROM."""
         tokens = self.tokens
         return (
             at + 2 < stop
@@ -242,7 +242,7 @@ class _Finder:
         )
 
     def is_of_schema(self, at: int, stop: int) -> bool:
-        """Whether ``x.t.c`` stands here, a column of a table that FROM of the query around names ``x.t``."""
+        """Whether ``x.t.c`` is here, a column of a table that FROM of the outer query names ``x.t``."""
         tokens, source = self.tokens, self.scope.source
         if source is None or not self.is_path(at, stop) or not self.is_path(at + 2, stop):
             return False
@@ -271,7 +271,7 @@ class _Finder:
         return any(name in scope.names for scope in self.inner(at))
 
     def is_outer_column(self, at: int) -> bool:
-        """Whether a name without a relation is a column around the SELECT, and none of the SELECT's own."""
+        """Whether an unqualified name is an outer column, and not one of the SELECT's own."""
         name = self.tokens[at].name.lower()
         if name in self.let or self.columns(self.scope).count(name) != 1:
             return False
@@ -281,7 +281,7 @@ class _Finder:
         return not self.may_have(self.hidden, name)
 
     def may_have(self, source: Range | None, name: str) -> bool:
-        """Whether relations have such a column, or it is not known which they have."""
+        """Whether relations have such a column, or their columns are unknown."""
         if source is None:
             return False
         found = self.columns_in(source)
@@ -291,7 +291,7 @@ class _Finder:
         return [] if scope.columns is None else self.columns_in(scope.columns) or []
 
     def columns_in(self, source: Range) -> list[str] | None:
-        """The columns of these relations, in lower case; None where that is not known."""
+        """The columns of these relations, in lower case; None if unknown."""
         if self.columns_of is not None and source not in self.known:
             around = None if source == self.scope.source else self.scope.source
             found = self.columns_of(source, around)
@@ -299,7 +299,7 @@ class _Finder:
         return self.known.get(source)
 
     def plain(self, part: Range) -> set[int]:
-        """Where names stand that may be columns without their relations."""
+        """The positions of names that may be unqualified columns."""
         return {at for at in range(*part) if self.may_be_column(at)}
 
     def may_be_column(self, at: int) -> bool:

@@ -1,4 +1,4 @@
-"""Clauses that read columns of the query around anywhere: windows, or matches, for each of the values.
+"""Clauses that read outer columns anywhere: windows, or matches, for each of the outer values.
 
     FROM t WHERE EXISTS (SELECT … FROM r WHERE r.v > t.x WINDOW BY w AS (… PARTITION BY k …))
 
@@ -13,7 +13,7 @@
         matches   (SELECT * EXCEPT (c) FROM … DEFINE A AS v > c … WHERE c <=> t.x)
 
 This is the dependent join of Neumann and Kemper (2015), with the set of the outer values as its left side. It
-may have more values than the query around compares with, but never fewer. NULL is a value of its own.
+may have more values than the outer query needs, but never fewer. NULL is a separate value.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ _ROWS = "__rows"
 
 @dataclass(frozen=True)
 class OuterValues:
-    """The values of the query around that a clause reads, as a relation that its rows are joined with.
+    """The outer values that a clause reads, as a relation that its rows are joined with.
 
     Attributes
     ----------
     references
-        Where columns of the query around are read.
+        The places where outer columns are read.
     fields
         The field of the rows that has a column, by the column with its relation.
     query
-        SELECT DISTINCT over the query around.
+        SELECT DISTINCT over the outer query.
     ctes
         The named queries that it sees, outermost first.
     is_lateral
@@ -78,7 +78,7 @@ class OuterValues:
     # -- the rows ----------------------------------------------------------------------------------
 
     def in_rows(self, text: SqlText) -> SqlText:
-        """A text over the rows, in which columns of the relation of values stand for those around."""
+        """A text over the rows, in which columns of the relation of values replace the outer ones."""
         tokens = self.tokens
         words = {tokens.span(*one.range): quoted(self._field(one)) for one in self.references.rows}
         return text.with_words(tokens.sql, words)
@@ -114,7 +114,7 @@ class OuterValues:
     # -- the windows or matches --------------------------------------------------------------------
 
     def comparisons(self, before: str, text: Callable[[Range], SqlText]) -> list[SqlText]:
-        """The comparisons of the fields, which stand with this before them, with the query around."""
+        """The comparisons of the fields, after this prefix, with the outer query."""
         found = []
         for field, one in self._first().items():
             column, relation = text(one.range), self.references.qualifier(one)
@@ -126,7 +126,7 @@ class OuterValues:
         return found
 
     def _first(self) -> dict[str, OuterReference]:
-        """The fields, each with where it is read first."""
+        """The fields, each with its first reference."""
         found: dict[str, OuterReference] = {}
         for one in self.references.all():
             found.setdefault(self._field(one), one)
@@ -139,7 +139,9 @@ class OuterValues:
 
 @dataclass(frozen=True)
 class ValuesOfWindows(OuterValues):
-    """What a SELECT with WINDOW BY reads of the query around it; `row` is of a row that every window has."""
+    """The outer columns that a SELECT with WINDOW BY reads; `row` is a variable for a row that every window
+    has.
+    """
 
     inner: BlockText
     row: Variable
@@ -151,7 +153,7 @@ class ValuesOfWindows(OuterValues):
         return [SqlText.of(quoted(field)) for field in self.fields.values()]
 
     def joined(self, text: Callable[[int, int], SqlText]) -> SqlText:
-        """FROM and what follows, joined with the values."""
+        """FROM and the following clauses, joined with the values."""
         parts = parts_of_from(self.tokens, self.inner.range)
         assert parts is not None
         (first, last), stop = parts[0], self.inner.source[1]
@@ -161,7 +163,7 @@ class ValuesOfWindows(OuterValues):
     # -- the clause --------------------------------------------------------------------------------
 
     def atoms(self, boundary: BoundaryClause) -> dict[int, Name]:
-        """What stands for columns of the query around in a WHEN: fields of the boundary's row."""
+        """The substitutes for outer columns in a WHEN: fields of the boundary's row."""
         row = boundary_row(boundary).name
         return {
             one.range[0]: Name((row, self._field(one)), one.range)
@@ -182,37 +184,37 @@ class ValuesOfWindows(OuterValues):
     # -- the windows -------------------------------------------------------------------------------
 
     def of_window(self) -> dict[int, Name]:
-        """What stands for columns of the query around in aggregates over a window: fields of its rows."""
+        """The substitutes for outer columns in aggregates over a window: fields of its rows."""
         window = self.inner.clause.name
         return {one.range[0]: Name((window, self._field(one)), one.range) for one in self.references.over}
 
     def read_in(self, call: Range) -> frozenset[str]:
-        """The fields that an aggregate reads of them."""
+        """The fields of the values that an aggregate reads."""
         start, stop = call
         return frozenset(self._field(one) for one in self.references.over if start <= one.range[0] < stop)
 
     def with_uses(self, uses: tuple[Uses, ...]) -> tuple[Uses, ...]:
-        """What is read of the variables, with the values."""
+        """The fields that are read of the variables, including the values."""
         name = QUALIFIED + self.row.name
         known = next((use.fields for use in uses if use.name == name), None)
         fields = frozenset(self.fields.values()) | (known or frozenset())
         return (*(use for use in uses if use.name != name), Uses(name, fields))
 
     def conditions(self, text: Callable[[Range, Mapping[Range, str]], SqlText]) -> list[SqlText]:
-        """The comparisons that join the windows with the query around."""
+        """The comparisons that join the windows with the outer query."""
         return self.comparisons(f"{quoted(QUALIFIED + self.row.name)}.", lambda part: text(part, {}))
 
 
 @dataclass(frozen=True)
 class ValuesOfMatches(OuterValues):
-    """What MATCH_RECOGNIZE and its input read of the query around."""
+    """The outer columns that MATCH_RECOGNIZE and its input read."""
 
     def names(self) -> dict[Range, Name]:
-        """What stands for columns of the query around in the clause: columns of the rows."""
+        """The substitutes for outer columns in the clause: columns of the rows."""
         return {one.range: Name((self._field(one),), one.range) for one in self.references.over}
 
     def fragment(self, key: WindowFragment) -> WindowFragment:
-        """A key over the rows; one that is a value of the query around is no column of the result."""
+        """A key over the rows; an outer value is not a column of the result."""
         found = super().fragment(key)
         at = None if key.expression is None else key.expression.range
         whole = next((one for one in self.references.rows if one.range == at), None)
@@ -223,18 +225,18 @@ class ValuesOfMatches(OuterValues):
         return SqlText.of(source, ", ", self.relation())
 
     def result(self, key: str, text: Callable[[int, int], SqlText]) -> SqlText:
-        """The relation of the matches of the values that the query around has."""
+        """The relation of the matches for the values of the current outer row."""
         hidden = ", ".join(map(quoted, self.fields.values()))
         where = self.condition(text)
         return SqlText.of(f" (SELECT * EXCEPT ({hidden}) FROM ", RelationText(key), " WHERE ", where, ")")
 
     def condition(self, text: Callable[[int, int], SqlText]) -> SqlText:
-        """That the values are those which the query around has."""
+        """The condition that the values are those of the current outer row."""
         return SqlText.join(" AND ", self.comparisons("", lambda part: text(*part)))
 
 
 def boundary_row(boundary: BoundaryClause | WindowBoundary) -> Variable:
-    """The variable of a boundary's row, which has a name of ours if it is not declared."""
+    """The variable of a boundary's row, with a generated name if it is not declared."""
     declared = [variable for variable in boundary.variables if variable.role is Role.ROW]
     name = f"{OUTER}_{boundary.side.value}"
     return declared[0] if declared else Variable(name, boundary.side, Role.ROW, boundary.span)
@@ -246,12 +248,12 @@ def values_of_windows(
     references: OuterReferences,
     text: Callable[[int, int], SqlText],
 ) -> ValuesOfWindows:
-    """The values of the columns that a SELECT reads of the query around it; `text` returns the user's text.
+    """The values of the outer columns that a SELECT reads; `text` returns the user's text.
 
     Raises
     ------
     NotSupportedError
-        ``NONDETERMINISTIC_QUERY`` where the query around would have other values when they are read again.
+        ``NONDETERMINISTIC_QUERY`` if the outer query would have other values when it is read again.
     """
     fields, query, ctes = _values(tokens, inner.range[0], references, text)
     is_lateral = _is_lateral(tokens, inner, references, ctes)
@@ -265,7 +267,7 @@ def values_of_matches(
     references: OuterReferences,
     text: Callable[[int, int], SqlText],
 ) -> ValuesOfMatches:
-    """The same of MATCH_RECOGNIZE; raises as :func:`values_of_windows`."""
+    """The same for MATCH_RECOGNIZE; raises as :func:`values_of_windows`."""
     fields, query, ctes = _values(tokens, relation.range[0], references, text)
     clause, source = relation.clause, relation.source
     keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
@@ -285,7 +287,7 @@ def values_of_pattern_windows(
     references: OuterReferences,
     text: Callable[[int, int], SqlText],
 ) -> ValuesOfMatches:
-    """The same of windows with patterns, whose rows are made for each value."""
+    """The same for windows with patterns, whose rows are made for each value."""
     fields, values, ctes = _values(tokens, query.range[0], references, text)
     return ValuesOfMatches(tokens, references, fields, values, ctes, is_lateral=True)
 
@@ -295,7 +297,7 @@ def _values(
 ) -> tuple[dict[tuple[str, str], str], SqlText, tuple[Cte, ...]]:
     """The fields of the values, their query, and the named queries that it sees.
 
-    A clause that begins at another token, in the rows of this one, has fields of other names.
+    A clause that begins at another token, in the rows of this one, has other field names.
     """
     scope = references.scope
     assert scope.source is not None
@@ -322,15 +324,15 @@ def _values(
 
 
 _OVER_ROWS = ("OVER", "QUALIFY", "VIEW", "PIVOT", "UNPIVOT")
-"""Words of what is computed over several rows, or reads no further relation of FROM."""
+"""Words of computations over several rows, or that read no further relation of FROM."""
 
 
 def _is_lateral(
     tokens: TokenList, query: BlockText, references: OuterReferences, ctes: tuple[Cte, ...]
 ) -> bool:
-    """Whether rows joined with the values would not be the rows of each value.
+    """Whether rows joined with the values would differ from the rows for each value.
 
-    So with what is computed over several rows, and with what reads the values inside FROM.
+    This is so for computations over several rows, and for relations that read the values inside FROM.
     """
     parts = parts_of_from(tokens, query.range)
     assert parts is not None
@@ -356,10 +358,10 @@ def filters(
     calls: Collection[int] = (),
     is_known: Callable[[Range], bool] | None = None,
 ) -> list[SqlText]:
-    """The conditions of WHERE that are about these relations alone, and have none of these `calls` in them.
+    """The conditions of WHERE over these relations alone, without any of these `calls`.
 
-    Values of rows that WHERE leaves out would be more work, and a WHEN may fail for them: ``o.x <> 0``.
-    `is_known` is asked of those where the text does not show it.
+    Values of rows that WHERE filters out would be unneeded work, and a WHEN may fail for them: ``o.x <> 0``.
+    `is_known` decides for conditions where the text does not.
     """
     if scope.where is None:
         return []
@@ -386,7 +388,7 @@ def _is_of(name: Sequence[str], scope: VisibleRelations) -> bool:
 
 
 def refuse_changing(tokens: TokenList, source: Range, ctes: tuple[Cte, ...]) -> None:
-    """Refuse FROM of the query around whose rows are others when they are computed again."""
+    """Refuse an outer FROM whose rows may differ when they are computed again."""
     named = {cte.name.lower(): cte for cte in ctes}
     waiting, seen = [source], set()
     while waiting:
@@ -409,7 +411,7 @@ def refuse_changing(tokens: TokenList, source: Range, ctes: tuple[Cte, ...]) -> 
 
 
 def _changing(tokens: TokenList, at: int) -> tuple[str, Span] | None:
-    """What at a token makes rows of the query around others in each run, and where that stands."""
+    """The construct at a token that makes the outer rows differ between runs, and its position."""
     if tokens.is_symbol(at - 1, "."):
         return None
     if varies_by_run(tokens, at):

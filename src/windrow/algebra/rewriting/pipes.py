@@ -59,15 +59,13 @@ def as_nested_queries(tokens: TokenList) -> SqlText | None:
 
 
 def is_pipe(tokens: TokenList, at: int) -> bool:
-    """Whether an operator of a pipe follows a token."""
+    """Whether a pipe operator follows a token."""
     return tokens.is_symbol(at, "|>")
 
 
 @dataclass(frozen=True)
 class Level:
-    """A query, which begins with a SELECT or the like, up to the end of the brackets around it, and the pipes
-    in it.
-    """
+    """A query, from its SELECT or the like up to the end of the brackets around it, and the pipes in it."""
 
     start: int
     stop: int
@@ -96,7 +94,7 @@ def level_of(tokens: TokenList, at: int) -> Level:
 
 
 def _is_named(tokens: TokenList, own: list[int], index: int) -> bool:
-    """Whether a word is part of WITH, or says what is inserted into, and begins no query."""
+    """Whether a word is part of WITH, or the target of an INSERT, and begins no query."""
     in_with = any(
         item.item[0] <= index < item.item[1]
         for at in own
@@ -108,13 +106,13 @@ def _is_named(tokens: TokenList, own: list[int], index: int) -> bool:
 
 @dataclass(frozen=True)
 class Piped:
-    """A pipe, of which operators become SELECTs."""
+    """A pipe whose operators become SELECTs."""
 
     tokens: TokenList
     level: Level
 
     def text(self, at: int, *, is_window: bool) -> SqlText | None:
-        """The whole text with the clause at a token in a SELECT; None if it is in one already."""
+        """The whole text with the clause at a token in a SELECT; None if it is already in one."""
         before = [pipe for pipe in self.level.pipes if pipe < at]
         after = next((pipe for pipe in self.level.pipes if pipe > at), self.level.stop)
         if not before:
@@ -134,7 +132,7 @@ class Piped:
         return self.put(self.level.start, query, rest)
 
     def pattern_window(self, at: int) -> SqlText | None:
-        """The whole text with the operator of a window with a pattern as a SELECT; None where it is one."""
+        """The whole text with the operator of a window with a pattern as a SELECT; None if it is one."""
         before = [pipe for pipe in self.level.pipes if pipe < at]
         after = next((pipe for pipe in self.level.pipes if pipe > at), self.level.stop)
         if not before:
@@ -157,11 +155,11 @@ class Piped:
         return SqlText.of(self.piece(0, start), whole, self.piece(rest, len(self.tokens)))
 
     def piece(self, start: int, stop: int) -> SqlText:
-        """A stretch of the text as it is."""
+        """A part of the original text."""
         return piece_of(self.tokens, start, stop, " ")
 
     def from_first(self, at: int, after: int) -> SqlText | None:
-        """A SELECT that begins with FROM, or over which there is a pipe."""
+        """A SELECT that begins with FROM, or that a pipe follows."""
         tokens = self.tokens
         sets = [index for index in self.between(self.level.start, at) if is_set_operator(tokens, index)]
         start = self.level.start
@@ -178,7 +176,7 @@ class Piped:
         return None
 
     def between(self, start: int, stop: int) -> Iterator[int]:
-        """The tokens of the level in a stretch."""
+        """The tokens of the level in a range."""
         for index in self.tokens.level(start, stop):
             if self.tokens.parent[index] == self.tokens.parent[
                 self.level.start
@@ -186,7 +184,7 @@ class Piped:
                 yield index
 
     def window(self, at: int, pipe: int, after: int) -> tuple[SqlText, int]:
-        """The SELECT of an operator WINDOW BY, with the operators WHERE and SELECT behind it."""
+        """The SELECT of an operator WINDOW BY, with the operators WHERE and SELECT after it."""
         tokens = self.tokens
         stop = tokens.partner[at + 4] + 1
         if stop < after:
@@ -213,11 +211,11 @@ class Piped:
         return query, rest
 
     def end(self, pipe: int) -> int:
-        """Where the operator of a pipe ends."""
+        """The end of a pipe operator."""
         return next((other for other in self.level.pipes if other > pipe), self.level.stop)
 
     def source(self, pipe: int, *, is_single: bool = False) -> SqlText:
-        """The result of the operators before a pipe, as text after FROM: one relation where one is needed."""
+        """The result of the operators before a pipe, as text after FROM; a single relation if needed."""
         tokens, (start, stop) = self.tokens, (self.level.start, pipe)
         operators = [one for one in self.level.pipes if one < pipe]
         from_stop = operators[0] if operators else pipe
@@ -236,7 +234,7 @@ class Piped:
 
 
 def _ends_list(tokens: TokenList, at: int) -> bool:
-    """Whether a part of a query begins at a token that follows the list of SELECT."""
+    """Whether a clause begins at a token after the SELECT list."""
     after = {"GROUP": "BY", "LATERAL": "VIEW"}.get(tokens.word(at))
     if tokens.word(at - 1) == "AS":
         return False

@@ -1,11 +1,12 @@
-"""Pipes over streams as SELECTs, which have nodes.
+"""Pipes over streams as SELECTs, which have nodes in plans.
 
     FROM s [RANGE 3] |> WHERE v > 1 |> AGGREGATE COUNT(*) AS n GROUP BY k |> WHERE n > 2
       →  SELECT * FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 3] WHERE (v > 1) GROUP BY k) AS s WHERE (n > 2)
 
-An operator that no SELECT has, as SET, remains a pipe, alone in brackets. Several relations keep their names
-up to the operator that needs a SELECT around; a single one has its name behind that too. LIMIT and OFFSET
-keep to an ORDER BY before them, whatever stands between, which SELECTs do not: such a pipe stays as it is.
+An operator without a SELECT form, such as SET, remains a pipe, alone in brackets. Several relations have
+their names up to the operator that needs a nested SELECT; a single one has its name after that too. Unlike in
+SELECTs, LIMIT and OFFSET follow the order of an earlier ORDER BY, whatever is between: such a pipe is not
+rewritten.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _SEVERAL_SETS = {"ROLLUP", "CUBE", "GROUPING", "ALL"}
 
 
 def pipe_as_selects(tokens: TokenList) -> SqlText | None:
-    """The text with the operators of its first pipe in SELECTs; None where there is no pipe, or each stays as
-    it is.
+    """The text with the operators of its first pipe as SELECTs; None if there is no pipe, or none can be
+    rewritten.
 
     The resulting text may have further ones.
     """
@@ -53,7 +54,7 @@ def pipe_as_selects(tokens: TokenList) -> SqlText | None:
 
 @dataclass(frozen=True)
 class _Block:
-    """A SELECT that is made.
+    """A SELECT under construction.
 
     Attributes
     ----------
@@ -64,7 +65,7 @@ class _Block:
     tail, offset, stage
         ORDER BY and LIMIT, and OFFSET; the last operator of them: ORDER BY 1, OFFSET 2, LIMIT 3.
     is_ordered
-        Whether its rows have an order, which LIMIT and OFFSET keep to.
+        Whether its rows have an order, which LIMIT and OFFSET follow.
     """
 
     source: SqlText
@@ -102,11 +103,11 @@ class _Block:
 
     @property
     def alias(self) -> str:
-        """What gives its rows their name."""
+        """The alias of its rows."""
         return "" if self.name is None else f" AS {quoted(self.name)}"
 
     def around(self) -> _Block:
-        """A SELECT of its rows."""
+        """A SELECT over its rows."""
         made = SqlText.of("(", self.text, ")", self.alias)
         return _Block(made, self.name, is_ordered=self.is_ordered)
 
@@ -130,14 +131,14 @@ def _piped(tokens: TokenList, level: Level) -> SqlText | None:
 
 
 def _end(tokens: TokenList, level: Level) -> int:
-    """Where the operators end: at clauses such as EMIT."""
+    """The end of the operators: at clauses such as EMIT."""
     last = level.pipes[-1]
     found = clauses_in(tokens, last, level.stop)
     return next((at for at in found if tokens.parent[at] == tokens.parent[last]), level.stop)
 
 
 def _has_tail(tokens: TokenList, operator: Range) -> bool:
-    """Whether clauses or a query follow an operator without a pipe: they are about all that is before."""
+    """Whether clauses or a query follow an operator without a pipe: they apply to everything before."""
     start, stop = operator
     if tokens.word(start) in _SETS:
         return False
@@ -183,7 +184,7 @@ def _name_of(tokens: TokenList, relation: Range) -> str | None:
 
 
 def _with_operator(tokens: TokenList, block: _Block, operator: Range) -> _Block | None:
-    """The query with an operator; None for one that has no SELECT."""
+    """The query with an operator; None for one without a SELECT form."""
     start, stop = operator
     word = tokens.word(start)
     rest = start + 1, stop
@@ -243,8 +244,8 @@ def _ordered(tokens: TokenList, block: _Block, operator: Range) -> _Block:
 
 
 def _stays(tokens: TokenList, block: _Block, operator: Range) -> bool:
-    """Whether ORDER BY, LIMIT or OFFSET is of the SELECT itself: what is ordered by is what the operators
-    before give, not what they are of.
+    """Whether ORDER BY, LIMIT or OFFSET can be part of the SELECT itself: they apply to its output, not to
+    its input.
     """
     if block.stage == 0:
         return block.is_open

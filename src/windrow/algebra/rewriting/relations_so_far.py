@@ -1,15 +1,15 @@
-"""Clauses over streams, and streams beside them, as the relations that they are so far.
+"""Clauses over streams, and streams beside them, as time-varying relations.
 
 SELECT k, COUNT(*) FROM (SELECT f.k FROM s WINDOW BY w AS (… ORDER BY ts START AS f …)) GROUP BY k
 →  SELECT k, COUNT(*) FROM (SELECT * EXCEPT (__since)
    FROM (SELECT f.k, f.ts AS __since FROM s WINDOW BY w AS (…)) [RANGE UNBOUNDED]) GROUP BY k
 
-What gathers rows of a clause reads all that it returns over the whole log. Live these are its rows so far,
-which are a relation: the window of unlimited length over the stream that the clause returns. `__since` is the
-rowtime of a window's label row, or of the last row of a match, as the query need not select it; of a pattern
-that may match no row it is that of the first row, which then is the row at which there is none.
+A query that combines rows of a clause reads all of its output over the whole log. Live, this is the output so
+far, a time-varying relation: the unbounded window over the stream of the clause's output. `__since` is the
+rowtime of a window's label row, or of the last row of a match, because the query need not select it; of a
+pattern that may match no row, that of the first row, at which an empty match is.
 
-A clause over rows that are gathered is itself one over a relation:
+A clause over combined rows is itself one over a relation:
 
 SELECT … FROM s JOIN t ON s.k = t.k WINDOW BY w AS (…)
 →  SELECT … FROM s [RANGE UNBOUNDED] JOIN t [RANGE UNBOUNDED] ON s.k = t.k WINDOW BY w AS (…)
@@ -51,7 +51,7 @@ def relations_so_far(
 ) -> SqlText | None:
     """The text in which clauses over streams, and streams beside them, are relations.
 
-    None if there is nothing to change, or windows with patterns are over what their own block groups.
+    None if there is nothing to change, or if windows with patterns are over the groups of their own SELECT.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def relations_so_far(
     own
         The names, in lower case, of the user's own aggregates.
     below
-        Whether rows are gathered below a clause.
+        Whether rows are combined below a clause.
     """
     edits = Edits(tokens)
     clauses = {} if below else _outermost(tokens, own)
@@ -95,7 +95,9 @@ def relations_so_far(
 
 
 def _outermost(tokens: TokenList, own: frozenset[str]) -> dict[_Clause, int | None]:
-    """The SELECTs and relations with a clause below no other; of windows, where what gathers them begins."""
+    """The outermost SELECTs and relations with a clause; for windows, where the part begins that
+    groups them.
+    """
     queries = find_window_queries(tokens)
     found: dict[_Clause, int | None] = {one: end_of_windows(tokens, one, own) for one in queries}
     found |= dict.fromkeys([*find_matches(tokens), *find_pattern_windows(tokens)])
@@ -104,7 +106,7 @@ def _outermost(tokens: TokenList, own: frozenset[str]) -> dict[_Clause, int | No
 
 
 def _below(clauses: Mapping[_Clause, int | None]) -> list[Range]:
-    """What stays below the relations of clauses: of groups of windows, all but the groups."""
+    """The part below the relations of clauses: for groups of windows, everything except the groups."""
     return [
         one.range if end is None or not isinstance(one, BlockText) else (one.select[1], end)
         for one, end in clauses.items()
@@ -116,7 +118,7 @@ def _is_in(inside: Range, around: Range) -> bool:
 
 
 def _is_stream(tokens: TokenList, at: int, streams: Collection[str]) -> bool:
-    """Whether a token is a stream in FROM, and no query of WITH."""
+    """Whether a token is a stream in FROM, and not a query of WITH."""
     if not tokens[at].is_name or tokens[at].name.lower() not in streams or not begins_relation(tokens, at):
         return False
     if tokens.is_symbol(at + 1, ".") or tokens.is_symbol(at + 1, "("):
@@ -128,7 +130,7 @@ def _is_stream(tokens: TokenList, at: int, streams: Collection[str]) -> bool:
 
 
 def _put_around_windows(edits: Edits, query: BlockText) -> None:
-    """Make a SELECT with WINDOW BY one over the relation of its windows."""
+    """Rewrite a SELECT with WINDOW BY as one over the relation of its windows."""
     tokens, (rowtime, variables) = edits.tokens, put_label_row(edits, query)
     items = tokens.split(*without_distinct(tokens, query.select))
     has_star = any(tokens.is_symbol(start, "*") for start, _ in items)
@@ -138,7 +140,7 @@ def _put_around_windows(edits: Edits, query: BlockText) -> None:
 def _put_around_select(
     edits: Edits, query: BlockText | PatternBlock, rowtime: SqlText | None, variables: Sequence[str] = ()
 ) -> None:
-    """Make a SELECT one over its relation, which takes DISTINCT, and what is behind the clause.
+    """Rewrite a SELECT as one over its relation, which has DISTINCT and the part after the clause.
 
     It leaves out the rowtime, and `variables` of the clause.
     """
@@ -159,7 +161,7 @@ def _put_around_select(
 
 
 def _selected(tokens: TokenList, items: Range, tail: Range) -> Iterator[tuple[Range, str]]:
-    """Where ORDER BY reads what is selected, with the name of that column."""
+    """The positions where ORDER BY reads selected columns, with their names."""
     named: dict[tuple[str, ...], str] = {}
     for item in tokens.split(*items):
         expression = without_alias(tokens, item)
@@ -175,7 +177,7 @@ def _selected(tokens: TokenList, items: Range, tail: Range) -> Iterator[tuple[Ra
 
 
 def _reads(tokens: TokenList, at: int, end: int, tail: Range, named: Mapping[tuple[str, ...], str]) -> bool:
-    """Whether a stretch is an expression that is selected, and not a part of a longer path."""
+    """Whether a range is a selected expression, and not a part of a longer path."""
     is_part = tokens.is_symbol(at - 1, ".") or tokens.is_symbol(end, ".") or tokens.is_symbol(end, "(")
     return end <= tail[1] and not is_part and tokens.folded(at, end) in named
 
@@ -184,7 +186,7 @@ def _reads(tokens: TokenList, at: int, end: int, tail: Range, named: Mapping[tup
 
 
 def _put_around_matches(edits: Edits, matched: MatchRelation, rowtimes: Mapping[str, str]) -> None:
-    """Make a relation with MATCH_RECOGNIZE that of its matches so far."""
+    """Rewrite a relation with MATCH_RECOGNIZE as that of its matches so far."""
     tokens, clause, (start, stop) = edits.tokens, matched.clause, matched.range
     rowtime = None if clause.all_rows else _rowtime(tokens, clause, matched.source, rowtimes)
     excepted = "" if rowtime is None else f" EXCEPT ({SINCE})"
@@ -203,7 +205,7 @@ def _put_around_matches(edits: Edits, matched: MatchRelation, rowtimes: Mapping[
 def _rowtime(
     tokens: TokenList, clause: MatchClause, source: Range, rowtimes: Mapping[str, str]
 ) -> SqlText | None:
-    """The column that orders rows: that of a stream where no other is named."""
+    """The column that orders rows: that of a stream if no other is written."""
     if clause.order_by:
         return column_of_key(tokens, clause.order_by[0].expression)
     rowtime = rowtimes.get(tokens[source[0]].name.lower()) if tokens[source[0]].is_name else None
@@ -211,7 +213,7 @@ def _rowtime(
 
 
 def _after_order(tokens: TokenList, matched: MatchRelation) -> int:
-    """Where MEASURES stand, if there are none: before what says which rows there are, or the pattern."""
+    """The position for MEASURES, if there are none: before the options of output rows, or the pattern."""
     inside = matched.source[1] + 2, matched.range[1] - 1
     words = {"ONE": "ROW", "ALL": "MATCHES", "AFTER": "MATCH"}
     level = [at for at in tokens.level(*inside) if tokens.word(at) in words]

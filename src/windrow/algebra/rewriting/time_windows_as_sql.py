@@ -1,7 +1,7 @@
 """Time windows as SQL: the columns that TUMBLE, HOP, CUMULATE and SESSION add to the rows of a relation.
 
 The SQL is Spark's, over any relation, a table or a time-varying one. Instants are ticks internally. Windows
-are ``[start, end)`` and begin at multiples of their step from the epoch, in UTC, moved by the offset.
+are ``[start, end)`` and begin at multiples of their step from the epoch, in UTC, shifted by the offset.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _LENGTHS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "SESSION": ("gap",),
     }
 )
-"""What each kind has."""
+"""The lengths of each kind."""
 
 OF_WINDOWS = frozenset([TICKS, _START])
-"""The columns of which begins and ends of windows are computed. The least of these never falls where the time
-of a row rises, but for sessions.
+"""The columns from which begins and ends of windows are computed. Except for sessions, the least of these
+never decreases as the time of a row increases.
 """
 
 
@@ -77,17 +77,17 @@ class TimeWindow:
 
     @property
     def hop(self) -> int:
-        """What windows begin at multiples of."""
+        """The length whose multiples windows begin at."""
         return self.lengths["hopsize" if self.kind == "HOP" else "dur"]
 
     def floor(self, ticks: str) -> str:
-        """SQL for the last begin of a window that is not after an instant."""
+        """SQL for the last begin of a window at or before an instant."""
         offset = self.lengths.get("offset", 0)
         moved = f"{ticks} - {offset}L" if offset else ticks
         return f"({ticks} - pmod({moved}, {self.hop}L))"
 
     def columns(self, start: str, end: str) -> list[str]:
-        """SQL for the columns that are added, from ticks."""
+        """SQL for the added columns, from ticks."""
         last = last_instant(self.scale)
         values = (start, end, f"{end} - {last}L")[: len(self.names)]
         return [
@@ -106,7 +106,9 @@ def last_instant(scale: TimeScale) -> int:
 
 
 def windows_of_alias(alias: str | None) -> tuple[str, dict[str, int]] | None:
-    """The kind and the lengths of the windows that a query adds, by the name in it; None for other names."""
+    """The kind and the lengths of the windows that a query adds, encoded in its alias; None for other
+    aliases.
+    """
     found = re.fullmatch(rf"{_MARK}([a-z]+)((?:_m?\d+)+)", alias or "")
     if found is None or (names := _LENGTHS.get(found[1].upper())) is None:
         return None
@@ -115,7 +117,7 @@ def windows_of_alias(alias: str | None) -> tuple[str, dict[str, int]] | None:
 
 
 def sessions_of_alias(alias: str | None) -> tuple[int, int | None] | None:
-    """The gap and the longest duration, if any, of the sessions that a query adds, by the name in it."""
+    """The gap and the longest duration, if any, of the sessions that a query adds, encoded in its alias."""
     written = windows_of_alias(alias)
     if written is not None:
         return (written[1]["gap"], None) if written[0] == "SESSION" else None
@@ -124,7 +126,7 @@ def sessions_of_alias(alias: str | None) -> tuple[int, int | None] | None:
 
 
 def windowed(window: TimeWindow, rows: SqlText) -> SqlText:
-    """A query for the rows with the windows that they are in; rows without a time are in none."""
+    """A query for the rows with their windows; rows without a time have none."""
     column = quoted(window.time)
     ticks = window.scale.of_column(column, window.time_type, window.scale.unit)
     timed = SqlText.of(f"SELECT *, {ticks} AS {TICKS} FROM ", rows, f" WHERE {column} IS NOT NULL")
@@ -161,14 +163,14 @@ def _hops(window: TimeWindow) -> str:
 
 
 def _ends(window: TimeWindow) -> str:
-    """The ends of the windows that an instant is in, all of one begin, as an array."""
+    """The ends of the windows that contain an instant, all with one begin, as an array."""
     start, step = window.floor(TICKS), window.lengths["step"]
     first = f"(({TICKS} - {start}) DIV {step}L + 1)"
     return f"transform(sequence({first}, {window.lengths['dur'] // step}L), n -> {start} + n * {step}L)"
 
 
 def _sessions(window: TimeWindow, timed: SqlText) -> SqlText:
-    """Rows with their sessions: a row begins one if none of its key is at most the gap before it."""
+    """Rows with their sessions: a row begins one if no row of its key is at most the gap before it."""
     gap, longest = window.lengths["gap"], window.lengths.get("maxdur")
     keys = [quoted(key) for key in window.keys]
     by = f"PARTITION BY {', '.join(keys)} " if keys else ""

@@ -1,4 +1,4 @@
-"""Subqueries of a clause that change over time: values that the rows of the clause are joined with.
+"""Time-varying subqueries of a clause: their values are joined with the rows of the clause.
 
     FROM s [RANGE 5] WINDOW BY w AS (… START AS f WHEN f.v > (SELECT AVG(x) FROM o [RANGE 9]) …)
 
@@ -36,15 +36,15 @@ _ROWS, _VALUES = "__rows", "__varying"
 
 @dataclass(frozen=True)
 class _Relation:
-    """A relation in FROM that changes over time, without its alias, and the named query that it is."""
+    """A time-varying relation in FROM, without its alias, and the named query that it is."""
 
     range: Range
     cte: Cte | None = None
 
 
 def _find(tokens: TokenList, within: Range, relations: Collection[str]) -> list[_Relation]:
-    """The outermost relations of a stretch that change over time: windows in brackets, changelogs, and what
-    reads them.
+    """The outermost time-varying relations of a range: windows in brackets, changelogs, and queries over
+    them.
 
     `relations` are the names, in lower case, of those of the session.
     """
@@ -83,9 +83,9 @@ def _relation_at(tokens: TokenList, at: int, relations: Collection[str]) -> _Rel
 
 @dataclass(frozen=True)
 class VaryingValue:
-    """A value that stands for a stretch of the clause: of a subquery, or the list of a relation's rows.
+    """A value that replaces a part of the clause: of a subquery, or the list of a relation's rows.
 
-    `relation` is the name that such a relation has where no alias follows it, and empty with one; None of a
+    `relation` is the name of such a relation if no alias follows it, and empty with an alias; None for a
     subquery.
     """
 
@@ -145,19 +145,19 @@ class VaryingValues:
         )
 
     def inside(self, part: Range) -> list[VaryingValue]:
-        """Those that stand in a stretch."""
+        """The values in a range."""
         return [value for value in self.values if part[0] <= value.range[0] and value.range[1] <= part[1]]
 
     def atoms(self, part: Range, row: str) -> dict[int, Name]:
-        """What stands in a stretch: fields of a row."""
+        """The substitutes in a range: fields of a row."""
         return {value.range[0]: Name((row, value.field), value.range) for value in self.inside(part)}
 
     def texts(self, part: Range, row: str) -> dict[Range, str]:
-        """The SQL for Spark in a stretch."""
+        """The SQL for Spark in a range."""
         return {value.range: value.text(f"{quoted(QUALIFIED + row)}.") for value in self.inside(part)}
 
     def columns(self) -> dict[Range, Name]:
-        """What stands for them where the fields are columns."""
+        """The substitutes where the fields are columns."""
         return {value.range: Name((value.field,), value.range) for value in self.values}
 
 
@@ -171,9 +171,9 @@ def varying_values(
 ) -> VaryingValues | None:
     """The values of the subqueries in these parts of a clause that begins at a token; None without any.
 
-    `varying` are relations of the session that do. `rows` are the names by which a subquery reads rows; None
-    where it may read them by other names too. All are in lower case. A subquery that reads none is a value,
-    else each relation in it is a list.
+    `varying` are the time-varying relations of the session. `rows` are the names by which a subquery reads
+    rows; None if it may read them by other names too. All are in lower case. A subquery that reads no rows is
+    a value; otherwise each relation in it is a list.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def _places(
     varying: Collection[str],
     rows: Collection[str] | None,
 ) -> Iterator[tuple[Range, str | None]]:
-    """The stretches that values stand for, and of relations their names."""
+    """The parts that values replace, and for relations their names."""
     for start, stop in (query for part in parts for query in subqueries(tokens, part)):
         inside = _find(tokens, (start, stop), varying)
         if not inside:
@@ -228,7 +228,7 @@ def _places(
 
 
 def _subquery_with(tokens: TokenList, one: _Relation, query: int) -> Range | None:
-    """The outermost subquery with a relation, inside of that which opens at a token; None in FROM or WITH."""
+    """The outermost subquery with a relation, inside the one that opens at a token; None in FROM or WITH."""
     at, found = tokens.parent[one.range[0]], None
     while at > query:
         is_operand = is_set_operator(tokens, at - 1) or tokens.word(at - 1) in ("ALL", "DISTINCT")
@@ -244,7 +244,9 @@ def _subquery_with(tokens: TokenList, one: _Relation, query: int) -> Range | Non
 def _refuse_dependent(
     tokens: TokenList, one: _Relation, inner: Range, beside: Sequence[_Relation], rows: Collection[str]
 ) -> None:
-    """Refuse a relation in an inner subquery that is no value, as it reads the outer one or `rows`."""
+    """Refuse a relation in an inner subquery that is not a value, because it reads the outer one or
+    `rows`.
+    """
     named = {
         tokens[other.range[0] if alias is None else alias].name.lower()
         for other in beside
@@ -263,7 +265,7 @@ def _refuse_dependent(
 
 
 def refuse_varying(tokens: TokenList, clause: Span, varying: Collection[str], known: Sequence[Range]) -> None:
-    """Refuse relations that vary in a clause, but in these parts of it.
+    """Refuse time-varying relations in a clause, except in these parts of it.
 
     Raises
     ------

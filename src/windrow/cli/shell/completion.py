@@ -23,7 +23,7 @@ _FILE_COMMANDS = (".read", ".plot", ".open")
 
 @dataclass
 class Names:
-    """What the session has: the columns of each table by its name; empty where they are not known yet."""
+    """The session's tables, and the columns of each; empty if they are not known yet."""
 
     tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -35,7 +35,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A word that may come, what it is, and how many characters before the cursor it stands for."""
+    """A possible completion, its kind, and how many characters before the cursor it replaces."""
 
     text: str
     kind: str
@@ -45,7 +45,7 @@ class Candidate:
 def candidates(
     before: str, whole: str, names: Names, commands: Mapping[str, tuple[str, ...]]
 ) -> Iterator[Candidate]:
-    """What may stand at the cursor.
+    """The possible completions at the cursor.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class ShellCompleter(Completer):
         self._paths = PathCompleter(expanduser=True)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """What may stand at the cursor."""
+        """The possible completions at the cursor."""
         before = document.text_before_cursor
         command = before.lstrip().partition(" ")
         if command[0] in _FILE_COMMANDS and command[1]:

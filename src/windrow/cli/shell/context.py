@@ -1,4 +1,4 @@
-"""What a command of the shell may use."""
+"""The interface of the shell for its commands."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CommandContext(Protocol):
         """The values of `--param`."""
 
     def began(self, query: LiveQuery) -> None:
-        """Take in a live query that was started."""
+        """Register a started live query."""
 
     def refresh(self) -> None:
         """Look up the tables and their columns for completion."""

@@ -1,4 +1,4 @@
-"""Reads statements and commands, runs them, and shows what comes of it."""
+"""Reads statements and commands, runs them, and shows their results."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Shell:
             lines += piece.count("\n") + 1
 
     def run(self, text: str) -> None:
-        """Run what was entered, and show what comes of it, errors included.
+        """Run the input, and show its result, including errors.
 
         Raises
         ------
@@ -97,9 +97,7 @@ class Shell:
             self.run_statements(text)
         except StoppedError as stopped:
             self.has_failed = True
-            message = (
-                "interrupted" if stopped.is_over else "interrupted; what Spark began still goes on behind"
-            )
+            message = "interrupted" if stopped.is_over else "interrupted; Spark still works in the background"
             errors_console().print(message, style="yellow")
         except WindrowError as error:
             self.has_failed = True
@@ -195,7 +193,7 @@ class Shell:
             self.began(relation.query)
         if isinstance(relation, LiveRelation):
             progress.pause()
-            errors_console().print("this query is live: .watch shows its rows as they come", style="dim")
+            errors_console().print("this query is live: .watch shows its rows as they arrive", style="dim")
             return
         if relation.is_plan:
             progress.pause()

@@ -1,4 +1,4 @@
-"""What has been typed so far: whether a statement is complete, and what may be in it.
+"""The text typed so far: whether a statement is complete, and what may be in it.
 
 The text is unfinished, so it is read by words and quotes alone.
 """
@@ -24,7 +24,7 @@ _TABLE = re.compile(
 _WINDOW = re.compile(r"\bWINDOW\s+BY\s+([A-Za-z_]\w*)\s+AS\s*\(", re.IGNORECASE)
 _BOUNDARY = re.compile(r"\b(?:START|END|LABEL)\b", re.IGNORECASE)
 _WORDS = ("help", "quit", "exit")
-"""What is understood without a dot, too."""
+"""Words that are commands even without a dot."""
 _WHEN = re.compile(r"\bWHEN\b|\)", re.IGNORECASE)
 _VARIABLE = re.compile(r"\b(AS|AT)\s+([A-Za-z_]\w*)", re.IGNORECASE)
 

@@ -1,4 +1,4 @@
-"""The one thread that talks to Spark, so that Ctrl-C never falls into the middle of what is said."""
+"""The only thread that talks to Spark, so that Ctrl-C never interrupts a call."""
 
 from __future__ import annotations
 

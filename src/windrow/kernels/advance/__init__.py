@@ -1,16 +1,14 @@
-"""Sequences that grow: which windows and matches are final as rows come, and which rows are still needed.
+"""Growing sequences: which windows and matches are final as rows arrive, and which rows are still needed.
 
-    retained rows + rows that came ─▶ advance ─▶ output, rows to retain
+    retained rows + new rows ─▶ advance ─▶ output, rows to retain
 
-One call is a micro-batch. Rows come in the order of the clause; those of a micro-batch are all behind those
-of the ones before. What has been emitted is not emitted again, and the output is that of the whole sequence:
-nothing that may come later can change it. When all sequences are closed, or one is by its keys
-(:mod:`.ended`), all that is left of them is emitted.
+One call is a micro-batch. Rows arrive in the order of the clause: those of a micro-batch all follow those of
+earlier ones. Nothing is emitted twice, and the output is that of the whole sequence: no later row can change
+it. When all sequences are closed, or one is by its keys (:mod:`.ended`), the rest of their output is emitted.
 
-All that is carried from micro-batch to micro-batch is on the retained rows (:mod:`.suffix`), so a
-micro-batch is a function over tables, which a task can call for the partitions that it has, or the driver
-for all. So is what can be declared of the output of all later micro-batches (:mod:`.output_bounds`): by it,
-one sequence follows another.
+All state between micro-batches is on the retained rows (:mod:`.suffix`). So a micro-batch is a function over
+tables, which a task can call for its partitions, or the driver for all. So are bounds on the output of all
+later micro-batches (:mod:`.output_bounds`), by which another sequence can follow this one.
 """
 
 from windrow.kernels.advance.advancing import Frontier, Growing, advance

@@ -21,10 +21,10 @@ __all__ = ["Ended", "Frontier", "Growing", "advance", "requested_of"]
 
 @dataclass(frozen=True)
 class Growing:
-    """A clause over rows that come in order.
+    """A clause over rows that arrive in order.
 
-    `partition` and `order` name columns of the rows, `columns` are those that the kernel reads. It reads
-    those that are `passing` too, which are true for one micro-batch: retained rows come with new ones.
+    `partition` and `order` name columns of the rows; `columns` are those that the kernel reads. It also reads
+    those in `passing`, which are valid for one micro-batch only; retained rows receive them anew.
     """
 
     plan: WindowPlan | MatchPlan
@@ -35,7 +35,7 @@ class Growing:
 
     @property
     def carried(self) -> tuple[str, ...]:
-        """The columns of the retained rows, before what is carried on them."""
+        """The columns of the retained rows, except the carried state."""
         return tuple(dict.fromkeys((*self.partition, *self.columns)))
 
 
@@ -46,21 +46,21 @@ def advance(
     frontier: Frontier | None,
     ended: Ended | None = None,
 ) -> tuple[list[pa.RecordBatch], pa.Table]:
-    """The output of sequences that have grown, and the rows that are still needed of them.
+    """The output of growing sequences, and the rows of them that are still needed.
 
     Parameters
     ----------
     growing
         The clause.
     retained
-        The rows that the micro-batch before retained, with columns that are passing as they are now; None
-        before the first.
+        The rows that the last micro-batch retained, with current values of the passing columns; None before
+        the first.
     came
-        The rows that came since, in any order; all are behind those before.
+        The new rows, in any order; all follow the earlier ones.
     frontier
-        What is known of the rows to come; None if none will come.
+        The bound of later rows; None if there are no later rows.
     ended
-        The partitions of which none will come. Nothing is retained of them.
+        The partitions that receive no more rows. No rows of them are retained.
 
     Returns
     -------
@@ -90,9 +90,9 @@ def requested_of(
     frontier: Frontier | None,
     ended: Ended | None = None,
 ) -> list[pa.RecordBatch]:
-    """What :func:`advance`, with these arguments, asks Spark for and is not known.
+    """The conditions that :func:`advance`, with these arguments, needs Spark to evaluate.
 
-    The plan is one of MATCH_RECOGNIZE that asks for it, with the values' columns as its result.
+    The plan is one of MATCH_RECOGNIZE that requests them, with the values' columns as its result.
     """
     over, open_ = _apart(retained, came, None if frontier is None else ended)
     found = [] if over is None else _requested(growing, *over, None)
@@ -111,7 +111,7 @@ _Rows: TypeAlias = "tuple[pa.Table | None, pa.Table]"
 
 
 def _apart(retained: pa.Table | None, came: pa.Table, ended: Ended | None) -> tuple[_Rows | None, _Rows]:
-    """The rows retained and come of partitions that have ended, None if there are none, and of all others."""
+    """The retained and new rows of partitions that have ended, None if there are none, and of all others."""
     if ended is None:
         return None, (retained, came)
     is_over = ended.rows(came)
@@ -129,7 +129,7 @@ def _apart(retained: pa.Table | None, came: pa.Table, ended: Ended | None) -> tu
 def _advanced(
     growing: Growing, retained: pa.Table | None, came: pa.Table, frontier: Frontier | None
 ) -> tuple[list[pa.RecordBatch], pa.Table]:
-    """As :func:`advance`, where no partition ends before others."""
+    """As :func:`advance`, if no partition ends before others."""
     suffix, plan = _suffix(growing, retained, came), growing.plan
     if not suffix.table.num_rows:
         retained = retained_rows(suffix, suffix.bounds[:-1], suffix.state, suffix.emitted)
@@ -144,7 +144,7 @@ def _advanced(
 
 
 def _suffix(growing: Growing, retained: pa.Table | None, came: pa.Table) -> Suffix:
-    """The rows in order, with what is carried on them."""
+    """The rows in order, with their carried state."""
     read = (*growing.carried, *growing.passing)
     columns = list(dict.fromkeys((*read, *(key.column for key in growing.order))))
     retained = None if retained is None else _plain(retained)
@@ -152,7 +152,7 @@ def _suffix(growing: Growing, retained: pa.Table | None, came: pa.Table) -> Suff
 
 
 def _plain(rows: pa.Table) -> pa.Table:
-    """The rows without dictionaries."""
+    """The rows without dictionary encoding."""
     for at, column in enumerate(rows.schema):
         if pa.types.is_dictionary(column.type):
             plain = rows.column(at).cast(column.type.value_type)

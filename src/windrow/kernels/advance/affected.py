@@ -1,6 +1,6 @@
 """A clause in a micro-batch, over the affected partitions: those with new rows, and those that end.
 
-The state of all others stays as it is, unless time alone can change them: then all partitions run.
+The state of all others is unchanged, unless time alone can change them: then all partitions run.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ def step_of(
     *,
     moves: bool,
 ) -> tuple[pa.Table, KeptRows]:
-    """What a micro-batch returns, and what it retains.
+    """The output of a micro-batch, and the rows to retain.
 
     Parameters
     ----------
     growing, came, frontier, ended
         As of :func:`windrow.kernels.advance.advance`.
     retained
-        What the last micro-batch left, by the columns of the partitions' keys.
+        The rows that the last micro-batch retained, by the columns of the partitions' keys.
     over
-        The hashes of keys of which that was not known: all retained rows of partitions that have ended have
-        one of them. None if these have to be looked for among all.
+        The hashes of keys that are newly closed: the key of every retained row of an ended partition has one
+        of them. None if all retained rows must be searched.
     number
-        Of the micro-batch.
+        The number of the micro-batch.
     moves
         Whether the frontier has moved, and that may change any partition.
     """
@@ -65,14 +65,14 @@ def requested_in(
     *,
     moves: bool,
 ) -> pa.Table:
-    """What :func:`step_of`, with these arguments, asks Spark for and is not known."""
+    """The conditions that :func:`step_of`, with these arguments, needs Spark to evaluate."""
     places = retained.all() if moves else _touched(growing, retained, came, ended, None)
     found = requested_of(growing, retained.rows(places), came, frontier, ended)
     return pa.Table.from_batches(found, growing.plan.result)
 
 
 def first_open(retained: KeptRows, rowtime: str) -> pa.Scalar | None:
-    """The least rowtime of the rows at which something may still begin; None if there are none."""
+    """The least rowtime of the rows at which output may still begin; None if there are none."""
     firsts = (least_open(rows, rowtime) for rows in retained.tables(STATE, rowtime))
     found = [first for first in firsts if first is not None]
     return pc.min(pa.array(found)) if found else None
@@ -89,7 +89,7 @@ def _touched(
 
 
 def _chosen(places: Places, which: np.ndarray) -> Places:
-    """Those of the rows at some places, in their order."""
+    """The chosen rows among these places, in their order."""
     edges: Sequence[int] = np.cumsum([0, *(len(at) for at in places.values())]).tolist()
     return {
         number: at[which[first:stop]]

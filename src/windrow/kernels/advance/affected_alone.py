@@ -1,6 +1,4 @@
-"""A micro-batch of some partitions alone: whether time changes the others, and which rows are retained as
-they were.
-"""
+"""A micro-batch for some partitions only: whether time changes the others, and which rows stay retained."""
 
 from __future__ import annotations
 
@@ -26,14 +24,14 @@ _RETAINED = "__retained"
 
 
 def moves_by_time(plan: WindowPlan | MatchPlan, frontier: Frontier | None) -> bool:
-    """Whether a partition to which no row comes may emit something, or need less, when the frontier moves.
+    """Whether a partition without new rows may emit output or need fewer rows when the frontier moves.
 
-    Where it does not, a partition is as its last row left it, until another comes or none will.
+    Otherwise a partition does not change until its next row arrives or it ends.
 
     Parameters
     ----------
     frontier
-        To where it moves; None where no rows will come.
+        The new frontier; None if no more rows arrive.
     """
     if frontier is None:
         return True
@@ -48,7 +46,7 @@ def moves_by_time(plan: WindowPlan | MatchPlan, frontier: Frontier | None) -> bo
 
 @dataclass(frozen=True)
 class Changed:
-    """What a micro-batch of some partitions makes.
+    """The result of a micro-batch for some partitions.
 
     Attributes
     ----------
@@ -57,7 +55,7 @@ class Changed:
     stays
         bool: the rows retained before that are to be retained unchanged.
     rows
-        Those to retain besides, in the same form.
+        Additional rows to retain, in the same form.
     """
 
     emitted: list[pa.RecordBatch]
@@ -74,7 +72,7 @@ def changed(
 ) -> Changed:
     """As :func:`windrow.kernels.advance.advance`, computed from the changes of the retained rows.
 
-    `retained` has all rows of each partition of which it has any.
+    `retained` has all rows of each partition that occurs in it.
     """
     if retained is None:
         emitted, left = advance(growing, None, came, frontier, ended)

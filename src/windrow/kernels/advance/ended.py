@@ -1,4 +1,4 @@
-"""Partitions that have ended: no more rows of them will come, whatever comes of others."""
+"""Partitions that have ended: they receive no more rows, although others may."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Ended:
     Attributes
     ----------
     names
-        Of the columns of the keys: what `closed` calls them.
+        The names of the key columns in `closed`.
     closed
-        The keys of which no row will come in to where the rows come from.
+        The keys for which the source receives no more rows.
     waiting
-        Those of which rows are there that are not passed to this micro-batch; None if there are none.
+        The keys with buffered rows that are not in this micro-batch; None if there are none.
     others
-        The same of further sources of rows, where these come from several: all have to say so.
+        The same for further sources of rows, if there are several: a partition must have ended in all.
     """
 
     names: Mapping[str, str]
@@ -35,7 +35,7 @@ class Ended:
     others: tuple[Ended, ...] = ()
 
     def rows(self, table: pa.Table) -> np.ndarray:
-        """Of each row whether its partition has ended: bool."""
+        """For each row, whether its partition has ended: bool."""
         keys = pa.table({own: table.column(column) for column, own in self.names.items()})
         found = self.closed.matches(keys)
         if self.waiting is not None and found.any():

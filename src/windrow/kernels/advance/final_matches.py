@@ -41,19 +41,19 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class FinalMatches:
-    """What is final.
+    """The final matches, and the rows still needed.
 
     Attributes
     ----------
     matches
         The matches.
     free
-        bool: the rows that are in none of them, nor in any other; over frames, the rows whose match, or that
-        they have none, is known.
+        bool: the rows that are in no match, final or later; over frames, the rows whose match, or lack of
+        one, is known.
     needed
         int64, one a partition: the first row to retain.
     state
-        What is decided about the rows, as `Suffix` has it.
+        The decisions about the rows, as in `Suffix`.
     emitted
         int64, one a partition: how many matches there have been.
     """
@@ -68,14 +68,14 @@ class FinalMatches:
 def advance_matches(
     plan: MatchPlan, suffix: Suffix, frontier: Frontier | None
 ) -> tuple[list[pa.RecordBatch], FinalMatches]:
-    """The rows of final matches, and what is decided with them."""
+    """The output rows of final matches, and the decisions that they imply."""
     decided = final_matches(plan, suffix, frontier)
     written = MatchRows(decided.matches, suffix.table)
     return list(rows_of_matches(plan, written, decided.free)), decided
 
 
 def final_matches(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> FinalMatches:
-    """Which matches are final, and what is needed still."""
+    """Which matches are final, and which rows are still needed."""
     before, _ = seen_beside(plan)
     bounds, first, end = suffix.bounds, suffix.bounds[:-1], suffix.bounds[1:]
     is_closed, so_far = frontier is None, _so_far(plan, suffix, frontier)
@@ -96,12 +96,12 @@ def final_matches(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) ->
 
 
 def requested_matches(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> Iterator[pa.RecordBatch]:
-    """What :func:`advance_matches` asks Spark for, of conditions that it evaluates, and is not known."""
+    """The conditions that :func:`advance_matches` needs Spark to evaluate."""
     yield from requested(plan, suffix.table, suffix.bounds, _so_far(plan, suffix, frontier))
 
 
 def _so_far(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> SoFar:
-    """What is known of the partitions."""
+    """The known facts about the partitions."""
     first, end = suffix.bounds[:-1], suffix.bounds[1:]
     begin = first + suffix.counts(suffix.is_done)
     is_closed = frontier is None
@@ -115,7 +115,7 @@ def _so_far(plan: MatchPlan, suffix: Suffix, frontier: Frontier | None) -> SoFar
 
 
 def _bound(plan: MatchPlan, frontier: Frontier | None) -> object:
-    """Below which no first key will come, for DURATION; None where that is not known."""
+    """The lower bound of later first keys, for DURATION; None if unknown."""
     key = None if plan.duration is None else plan.duration.key
     if key is None or frontier is None or key not in frontier.values.column_names:
         return None
@@ -124,9 +124,9 @@ def _bound(plan: MatchPlan, frontier: Frontier | None) -> object:
 
 
 def limits_of(plan: MatchPlan, known: frozenset[str]) -> tuple[PairExpression, ...]:
-    """The conditions that bound every row of a match near its first, by columns that rise along the rows.
+    """The conditions that bound every row of a match near its first, by columns that increase along the rows.
 
-    How near, the first row says.
+    The first row says how near.
     """
     every: set[PairExpression] | None = None
     for label in range(len(plan.labels)):
@@ -149,7 +149,7 @@ def limits_of(plan: MatchPlan, known: frozenset[str]) -> tuple[PairExpression, .
 
 
 def _alive(plan: MatchPlan, suffix: Suffix, limit: Array, frontier: Frontier) -> Array:
-    """The rows at which a match may begin that goes on with rows to come."""
+    """The rows at which a match may begin that continues with later rows."""
     first, end = suffix.bounds[:-1], suffix.bounds[1:]
     rows = suffix.table
     alive = np.ones(rows.num_rows, bool)

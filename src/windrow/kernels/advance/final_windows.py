@@ -39,7 +39,7 @@ Array = np.ndarray
 def advance_windows(
     plan: WindowPlan, suffix: Suffix, frontier: Frontier | None
 ) -> tuple[list[pa.RecordBatch], Array, Array]:
-    """The results of final windows; the first row of each partition to retain, and which rows are decided."""
+    """The results of final windows; the first row of each partition to retain; and which rows are decided."""
     rows = CountedRows(plan, suffix.table, suffix.bounds, suffix.at)
     if frontier is None:
         windows = _all_left(plan, rows, suffix)
@@ -64,7 +64,7 @@ def advance_windows(
 
 @dataclass(frozen=True)
 class _Beside:
-    """How many rows before and after a side's row are read of it, by a predicate or the result."""
+    """How many rows before and after a side's row a predicate or the result reads."""
 
     before: int
     after: dict[str, int]
@@ -72,7 +72,7 @@ class _Beside:
 
     @staticmethod
     def of(plan: WindowPlan) -> _Beside:
-        """Of a clause; whether it `counts` says whether positions are read."""
+        """The value for a clause; `counts` says whether it reads positions."""
         read = [shift for expression in plan.expressions() for shift in _shifts(expression)]
         for output in plan.outputs:
             if isinstance(output, RowOutput | PositionOutput):
@@ -109,7 +109,7 @@ def _known(suffix: Suffix, after: int) -> Array:
 
 
 def _labels(plan: WindowPlan, rows: PairRows, suffix: Suffix, may_be: Array) -> Array:
-    """The rows, of those that may be, at which a window is made."""
+    """The rows, among those that `may_be`, at which a window is made."""
     if plan.first_only:
         first = suffix.bounds[:-1]
         chosen: Array = first[(suffix.at[first] == 1) & may_be[first]]
@@ -118,7 +118,7 @@ def _labels(plan: WindowPlan, rows: PairRows, suffix: Suffix, may_be: Array) -> 
 
 
 def _all_left(plan: WindowPlan, rows: PairRows, suffix: Suffix) -> Windows:
-    """The windows that have not been emitted, where no more rows will come."""
+    """The windows that have not been emitted, when no more rows arrive."""
     windows = windows_at(plan, rows, _labels(plan, rows, suffix, ~suffix.is_done))
     if plan.tumbling:
         windows = windows.take(np.flatnonzero(~_is_before(windows, suffix, _reached(suffix))))
@@ -127,7 +127,7 @@ def _all_left(plan: WindowPlan, rows: PairRows, suffix: Suffix) -> Windows:
 
 
 def _sliding(plan: WindowPlan, may_be: Array, windows: Windows) -> tuple[Windows, Array]:
-    """The final windows, and the rows that are decided: without a window, or with one that is final."""
+    """The final windows, and the decided rows: those without a window, or with a final one."""
     final = _ended(plan, windows)
     decided = may_be.copy()
     decided[windows.label[~final]] = False
@@ -137,7 +137,7 @@ def _sliding(plan: WindowPlan, may_be: Array, windows: Windows) -> tuple[Windows
 def _tumbling(
     plan: WindowPlan, rows: PairRows, suffix: Suffix, may_be: Array, windows: Windows
 ) -> tuple[Windows, Array]:
-    """The same; one that is not final delays those after it."""
+    """The same for tumbling windows; a window that is not final delays those after it."""
     if plan.end is None:
         windows = between_starts(windows)
         final = windows.stop < rows.stop[windows.label]
@@ -161,10 +161,10 @@ def _tumbling_labels(
     windows: Windows,
     frontier: Frontier,
 ) -> tuple[Windows, Array]:
-    """The same where a later label row's window may begin before those of others, if it is known how far.
+    """The same if a later label row's window may begin before those of others, at a known distance.
 
-    In order of their starts windows are chosen up to where those of rows to come may begin. One that is not
-    final, or whose start is not known, delays those after it.
+    Windows are chosen in order of their starts, up to where later windows may begin. A window that is not
+    final, or whose start is unknown, delays those after it.
     """
     first, counts = suffix.bounds[:-1], np.diff(suffix.bounds)
     unknown = first + suffix.counts(may_be | suffix.is_done)
@@ -193,7 +193,7 @@ def _tumbling_labels(
 
 
 def _reached(suffix: Suffix, emitted: Windows | None = None) -> Array:
-    """The row of each partition after the windows that were emitted of it, before and now."""
+    """The row of each partition after its emitted windows, earlier and new."""
     taken = suffix.state & TAKEN > 0
     if emitted is not None:
         taken = taken | _covered(suffix, emitted)
@@ -210,7 +210,7 @@ def _is_before(windows: Windows, suffix: Suffix, reached: Array) -> Array:
 
 
 def _covered(suffix: Suffix, windows: Windows) -> Array:
-    """The rows of windows none of which overlap."""
+    """The rows covered by windows that do not overlap."""
     change = np.zeros(suffix.table.num_rows + 1, np.int64)
     np.add.at(change, windows.low, 1)
     np.add.at(change, windows.stop, -1)

@@ -1,4 +1,4 @@
-"""What is known of the rows to come: that they are not before the frontier."""
+"""A lower bound of later rows: none is before the frontier."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Frontier:
-    """The frontier in columns that rise with the order of the rows.
+    """The frontier, in columns that increase with the order of the rows.
 
-    `values` is a table of one row: what a row at the frontier has in these columns. Rows to come have values
-    that are not less, and in those that are `fixed` the same. Without a column, nothing is known of them.
+    `values` is a table of one row: the values of a row at the frontier in these columns. Later rows have
+    values that are at least these, and equal in the `fixed` columns. Columns that are missing have no bound.
     """
 
     values: pa.Table
@@ -28,7 +28,7 @@ class Frontier:
 
 
 def reads_only(expression: PairExpression, names: frozenset[str] | set[str]) -> bool:
-    """Whether an expression reads these columns alone, of the rows themselves."""
+    """Whether an expression reads only these columns, without shifts."""
     match expression:
         case ColumnRef(column=name, shift=shift, rank=rank):
             return name in names and shift == 0 and rank is None
@@ -47,9 +47,10 @@ def retained_from(
     *,
     ansi: bool,
 ) -> Array:
-    """Whether it is true of a row at the frontier, the first side, and each row of a table, the second.
+    """Whether the expression is true for a row at the frontier as first side, and each row of a table as
+    second.
 
-    The columns that it reads are in `frontier`, which has one row for each of the table's, or one for all.
+    `frontier` has the columns that the expression reads: one row for each row of the table, or one for all.
     """
     count = table.num_rows
     names = frontier.column_names

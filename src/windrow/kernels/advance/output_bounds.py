@@ -12,15 +12,15 @@ __all__ = ["least_open"]
 
 
 def least_open(retained: pa.Table, column: str) -> pa.Scalar | None:
-    """The least value of a column in the rows that were retained at which something may still begin.
+    """The least value of a column among the retained rows at which output may still begin.
 
-    A window is at its label row, and a match begins at its first one, so the output of a later micro-batch is
-    at one of these rows, or at a row that has yet to come. None if there are no such rows.
+    A window is at its label row, and a match at its first row. So later output is at one of these rows, or at
+    a row that has not arrived yet. None if there are no such rows.
 
     Parameters
     ----------
     retained
-        What :func:`windrow.kernels.advance.advance` retains.
+        The rows that :func:`windrow.kernels.advance.advance` retains.
     column
         One of its columns that rises along the rows.
     """

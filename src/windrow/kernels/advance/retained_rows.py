@@ -1,8 +1,9 @@
-"""Retained rows of which each micro-batch removes some and adds others, at a cost by these alone.
+"""Retained rows, from which each micro-batch removes some and to which it adds others, at a cost proportional
+to these.
 
-They are in memory, and in chunks of the checkpoint, in any order. A removed row stays in the file of its
-chunk; its place is stored as *gone*, in chunks of their own. A chunk that is small, or that has lost half of
-its rows, is rewritten with the rows that are added.
+The rows are in memory, and in chunks of the checkpoint, in any order. A removed row stays in the file of its
+chunk; its place is stored as *gone*, in separate chunks. A chunk that is small, or that has lost half of its
+rows, is rewritten with the new rows.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 Marks: TypeAlias = npt.NDArray[np.uint64]
 
 Places: TypeAlias = Mapping[int, Ints]
-"""Rows: by the number of their chunk, their places in it, which rise."""
+"""Rows, as ascending places in each chunk, by the number of the chunk."""
 
 GONE = ".gone"
-"""What the name of retained rows ends with where places of rows are that were taken out of them."""
+"""The suffix of the stored name for places of removed rows."""
 
 _CHUNK, _PLACE = "chunk", "place"
 
 
 @dataclass(frozen=True, eq=False)
 class _Chunk:
-    """Rows of one file, the hashes of their keys, and which of them are retained still."""
+    """The rows of one file, the hashes of their keys, and which of them are still retained."""
 
     rows: pa.Table
     marks: Marks
@@ -47,7 +48,7 @@ class _Chunk:
 
     @staticmethod
     def one(chunks: Collection[_Chunk]) -> _Chunk:
-        """What is retained of several."""
+        """The retained rows of several chunks as one."""
         whole = [chunk.alive.all() for chunk in chunks]
         if len(chunks) == 1 and all(whole):
             return next(iter(chunks))
@@ -83,9 +84,9 @@ class KeptRows:
     chunks
         The rows, by the numbers of their chunks.
     gone
-        The places of rows that were taken out of these, in chunks too.
+        The places of removed rows, in separate chunks.
     lost
-        The places of those that were taken out in this micro-batch.
+        The places of rows removed in this micro-batch.
     """
 
     key: tuple[str, ...]
@@ -95,7 +96,7 @@ class KeptRows:
 
     @staticmethod
     def read(key: tuple[str, ...], rows: Mapping[int, pa.Table], gone: Mapping[int, pa.Table]) -> KeptRows:
-        """What is in chunks."""
+        """The rows in stored chunks."""
         chunks = {number: _Chunk.of(table, key) for number, table in rows.items()}
         places = {number: _Chunk.of(table, ()) for number, table in gone.items()}
         for number, one in places.items():
@@ -117,7 +118,7 @@ class KeptRows:
         return {number: np.flatnonzero(chunk.alive) for number, chunk in self.chunks.items()}
 
     def having(self, marks: Marks) -> Places:
-        """The rows of which the key has one of these hashes, and perhaps more."""
+        """The rows whose keys have one of these hashes, with possible false positives."""
         if not len(marks):
             return {}
         found = {
@@ -127,7 +128,7 @@ class KeptRows:
         return {number: places for number, places in found.items() if len(places)}
 
     def where(self, satisfied: Callable[[pa.Table], Bools], places: Places | None = None) -> Places:
-        """The rows, of those at some places or of all, for which it is true."""
+        """The rows that satisfy a condition, among some places or all."""
         found = {}
         for number in self.chunks if places is None else places:
             chunk = self.chunks[number]
@@ -139,7 +140,7 @@ class KeptRows:
         return {number: places for number, places in found.items() if len(places)}
 
     def rows(self, places: Places) -> pa.Table | None:
-        """The rows at these places; None where no chunk has any."""
+        """The rows at these places; None if there are none."""
         found = [
             self.chunks[number].rows
             if len(at) == len(self.chunks[number])
@@ -149,7 +150,7 @@ class KeptRows:
         return pa.concat_tables(found) if found else None
 
     def tables(self, *columns: str) -> Iterable[pa.Table]:
-        """These columns of all rows, as far as they are there, a chunk at a time."""
+        """These columns of all rows, if they exist, one chunk at a time."""
         for chunk in self.chunks.values():
             rows = chunk.rows.select([name for name in columns if name in chunk.rows.column_names])
             yield rows if chunk.alive.all() else rows.filter(pa.array(chunk.alive))
@@ -163,19 +164,18 @@ class KeptRows:
         number: int,
         closed: tuple[Bools, Places] | None = None,
     ) -> tuple[pa.Table, KeptRows]:
-        """The rows for which it is true, of these and of those that came in a micro-batch, and the others.
+        """The retained and new rows that satisfy a condition; and the other rows, to retain.
 
         Parameters
         ----------
         came
-            The rows that came.
+            The new rows.
         satisfied
             None for no row.
         number
-            Of the micro-batch.
+            The number of the micro-batch.
         closed
-            Rows that are due in any case: which of those that came, and the places of those that were
-            retained.
+            Rows that are due in any case: which of the new ones, and the places of the retained ones.
         """
         is_due, places = (np.zeros(came.num_rows, bool), {}) if closed is None else closed
         if satisfied is not None:
@@ -186,7 +186,7 @@ class KeptRows:
         return due, self.without(places).with_rows(came.filter(pa.array(~is_due)), number)
 
     def without(self, places: Places) -> KeptRows:
-        """Without the rows at these places."""
+        """The rows except those at these places."""
         chunks, lost = dict(self.chunks), dict(self.lost)
         for number, at in places.items():
             if len(at):
@@ -195,7 +195,7 @@ class KeptRows:
         return replace(self, chunks=chunks, lost=lost)
 
     def with_rows(self, rows: pa.Table, number: int) -> KeptRows:
-        """With more rows, those that the micro-batch of this number puts in."""
+        """The rows, with those that the micro-batch of this number adds."""
         if not rows.num_rows:
             return self
         like = next((chunk.rows.schema for chunk in self.chunks.values()), None)
@@ -206,7 +206,7 @@ class KeptRows:
         return replace(self, chunks={**self.chunks, number * PER_MICRO_BATCH + own: chunk})
 
     def merged(self, number: int) -> KeptRows:
-        """As they are to be retained after the micro-batch of this number."""
+        """The rows as retained after the micro-batch of this number."""
         chunks = _merged(self.chunks, number)
         gone = dict(self.gone)
         for chunk in self.chunks.keys() - chunks.keys():
@@ -225,17 +225,15 @@ class KeptRows:
     def stored(
         self, name: str, number: int
     ) -> Iterator[tuple[str, Mapping[int, int], Mapping[int, pa.Table]]]:
-        """What is stored under names after the micro-batch of this number: how many rows each chunk has, and
-        the chunks that it made.
+        """The stored form after the micro-batch of this number, by names: how many rows each chunk has, and
+        the new chunks.
         """
         rows, gone = self.written(number)
         for kind, chunks, new in ((name, self.chunks, rows), (f"{name}{GONE}", self.gone, gone)):
             yield kind, {at: len(chunk) for at, chunk in chunks.items()}, new
 
     def written(self, number: int) -> tuple[dict[int, pa.Table], dict[int, pa.Table]]:
-        """The chunks that the micro-batch of this number made: of rows, and of places of rows that are
-        gone.
-        """
+        """The chunks that the micro-batch of this number made: of rows, and of places of removed rows."""
         rows, gone = (
             {at: chunk.rows for at, chunk in chunks.items() if _is_of(number, at)}
             for chunks in (self.chunks, self.gone)
@@ -244,7 +242,7 @@ class KeptRows:
 
 
 def union(one: Places, other: Places) -> Places:
-    """The rows that are at the one places or at the others."""
+    """The rows at the places of either."""
     return {
         number: np.union1d(one[number], other[number])
         if number in one and number in other
@@ -254,7 +252,9 @@ def union(one: Places, other: Places) -> Places:
 
 
 def _merged(chunks: Mapping[int, _Chunk], number: int) -> dict[int, _Chunk]:
-    """The chunks as a micro-batch leaves them: those that it made, or has to make anew, as one; merged."""
+    """The chunks after a micro-batch: those that it made or must rewrite become one, and chunks are
+    merged.
+    """
     anew = {at: chunk for at, chunk in chunks.items() if _is_of(number, at) or _is_thin(chunk)}
     left = {at: chunk for at, chunk in chunks.items() if at not in anew}
     if any(chunk.count for chunk in anew.values()):

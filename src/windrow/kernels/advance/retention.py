@@ -1,4 +1,4 @@
-"""What a growing sequence emits when, and what it retains until then, in words."""
+"""When a growing sequence emits its output, and which rows it retains until then, in words."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ _AT_END = "when the stream is closed"
 
 
 def retention(plan: WindowPlan | MatchPlan, frontier: Frontier) -> tuple[str, str]:
-    """When windows or matches are emitted, and which rows are retained, as far as the frontier says."""
+    """When windows or matches are emitted, and which rows are retained, as far as the frontier
+    determines it.
+    """
     return _matches(plan, frontier) if isinstance(plan, MatchPlan) else _windows(plan, frontier)
 
 
 def retained_by(plan: WindowPlan | MatchPlan, frontier: Frontier) -> RetainedBy:
-    """What bounds the rows retained of a partition: the frontier, so that nothing is retained for ever; a
+    """What bounds the retained rows of a partition: the frontier, so that no row is retained forever; a
     number of rows; or nothing.
     """
     if isinstance(plan, MatchPlan):
@@ -56,12 +58,14 @@ def _windows(plan: WindowPlan, frontier: Frontier) -> tuple[str, str]:
     elif plan.end is None:
         emitted = "when the next one begins"
     else:
-        emitted = "when its last row has come, and the rows beside that are known"
+        emitted = "once its last row has arrived, and the rows beside it are known"
     return emitted, _retention(plan, frontier)
 
 
 def _is_emitted_at_end(plan: WindowPlan, frontier: Frontier) -> bool:
-    """Whether windows are chosen when all label rows are known: any of them may reach back to the first."""
+    """Whether windows are chosen only when all label rows are known, because any may reach back to the first
+    row.
+    """
     bounded = rows_before(plan) is not None or bounding(plan, frozenset(frontier.values.column_names))
     return plan.tumbling and plan.has_label and not bounded
 
@@ -80,7 +84,7 @@ def _retention(plan: WindowPlan, frontier: Frontier) -> str:
 
 
 def _rows_after(search: Search | None) -> int | None:
-    """How many rows a window has at most, if END counts them."""
+    """The most rows of a window, if END counts them."""
     if search is None or search.strategy != "position" or search.base != "start":
         return None
     return max(search.offset, 0) + 1 if search.comparison in ("=", ">=", ">") and search.offset >= 0 else None
@@ -97,28 +101,35 @@ def _matches(plan: MatchPlan, frontier: Frontier) -> tuple[str, str]:
     if plan.every and at_end:
         emitted = f"when the next row of the partition is known{at_end}"
     if limits_of(plan, frozenset(frontier.values.column_names)):
-        return emitted, "rows of matches that may go on, which WITHIN bounds"
+        return emitted, "rows of matches that may continue, which WITHIN bounds"
     longest = _longest(plan.program)
     if longest is not None:
-        return emitted, f"rows of matches that may go on: the last {_plural(longest)} of each partition"
-    return emitted, "rows of matches that may go on: not bounded, as the pattern and WITHIN do not bound them"
+        return emitted, f"rows of matches that may continue: the last {_plural(longest)} of each partition"
+    return (
+        emitted,
+        "rows of matches that may continue: not bounded, as the pattern and WITHIN do not bound them",
+    )
 
 
 def _of_frame(plan: MatchPlan, frame: PatternFrame, frontier: Frontier) -> str:
-    """Which rows windows with patterns retain."""
+    """The rows that windows with patterns retain."""
     longest = None if frame.seek else _longest(plan.program)
     count = min((most for most in (frame.following, longest) if most is not None), default=None)
     if count is not None:
-        return f"rows whose match may go on: the last {_plural(count)} of each partition" if count else "none"
+        return (
+            f"rows whose match may continue: the last {_plural(count)} of each partition" if count else "none"
+        )
     if frame.seek:
         return "all rows from the first one on for which no match is found: not bounded"
     if limits_of(plan, frozenset(frontier.values.column_names)):
-        return "rows whose match may go on, which WITHIN bounds"
-    return "rows whose match may go on: not bounded, as the frame, the pattern and WITHIN do not bound them"
+        return "rows whose match may continue, which WITHIN bounds"
+    return (
+        "rows whose match may continue: not bounded, as the frame, the pattern and WITHIN do not bound them"
+    )
 
 
 def _longest(program: PatternProgram) -> int | None:
-    """How many rows a match has at most; None if there is no most."""
+    """The most rows of a match; None if it is unbounded."""
     least: dict[int, int] = {}
     stack = [(0, 0)]
     while stack:

@@ -1,15 +1,15 @@
-"""Matches in slices of a long partition, each of which goes on with what the one before leaves open.
+"""Matches in slices of a long partition: each slice continues the matches that the one before leaves open.
 
-    each slice: guess ─▶ what it leaves open, as it seems ─▶ the next slice
-    each slice: follow ─▶ its rows of the result, and whether it leaves open what was guessed
-    all: final_slices ─▶ up to where the guesses were right; from there on, one task follows once more
+    each slice: guess ─▶ its probable open state ─▶ the next slice
+    each slice: follow ─▶ its output, and whether its guess was right
+    all: final_slices ─▶ the slices up to the first wrong guess; one task continues from there
 
-A slice leaves open what a live query would retain after its rows (:mod:`.suffix`). That depends on where
-the search stands when it comes to the slice. But searches that begin at different rows soon look for matches
-at the same ones: after a while it is the same what came before. So what is left open is found by a search of
-the slice's last rows alone. The slice before says what is open where the slice begins; what the slice then
-leaves open must be what it has reported to the next one. The first slice begins with nothing, so all is as it
-would be over the whole partition up to the first slice that leaves something else than it has reported.
+A slice leaves open what a live query would retain after its rows (:mod:`.suffix`). That depends on the state
+of the search at the slice's first row. But searches that begin at different rows soon look for matches at the
+same ones, so after a while the earlier rows make no difference. Hence each slice finds its open state by a
+search of its last rows alone, and sends that guess to the next slice. The next slice follows on from it, and
+compares its own open state with the guess that it has sent. The first slice begins with nothing. So the
+output is that of the whole partition up to the first slice whose guess was wrong.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Reached:
-    """What one slice reports to all others.
+    """The report of one slice to all others.
 
     Attributes
     ----------
     is_known
-        Whether it knew what is open where it begins, and could go on from there.
+        Whether it knew the open state at its beginning, and could continue from there.
     is_as_guessed
-        Whether it leaves open what it has reported to the next slice.
+        Whether its open state equals the guess that it sent to the next slice.
     matches
         How many matches it has.
     """
@@ -55,16 +55,17 @@ class Reached:
 
 @dataclass(frozen=True)
 class FollowedSlices:
-    """The output of a slice, and what it leaves open: rows with `STATE`."""
+    """The output of a slice, and its open state: rows with `STATE`."""
 
     emitted: pa.Table
     open: pa.Table
     matches: int
 
     def leaves(self, guessed: pa.Table) -> bool:
-        """Whether it leaves open what was guessed.
+        """Whether the open state equals the guess.
 
-        Both are last rows of the same slices. That a row is in a match counts where one may yet begin at it.
+        Both are last rows of the same slices. Whether a row is in a match counts only if a match may still
+        begin at it.
         """
         if self.open.num_rows != guessed.num_rows:
             return False
@@ -74,12 +75,14 @@ class FollowedSlices:
 
 
 def is_followed(plan: MatchPlan) -> bool:
-    """Whether matches do not depend on how many there were before, nor on Spark's answers."""
+    """Whether matches do not depend on the number of earlier matches, nor on conditions that Spark
+    evaluates.
+    """
     return not asks_spark(plan) and not any(register.kind == "number" for register in plan.registers)
 
 
 def guess(plan: MatchPlan, rows: pa.Table, *, is_first: bool) -> pa.Table:
-    """What a slice, with these rows, leaves open if a search of its last rows says it: rows with `STATE`."""
+    """The open state of a slice with these rows, if a search of its last rows finds it: rows with `STATE`."""
     seen = seen_beside(plan)[0]
     skipped = max(rows.num_rows - max(_GUESSED_FROM, rows.num_rows // 4), 0 if is_first else seen)
     part = rows.slice(max(skipped - seen, 0))
@@ -93,7 +96,7 @@ def guess(plan: MatchPlan, rows: pa.Table, *, is_first: bool) -> pa.Table:
 
 
 def follow(plan: MatchPlan, opened: pa.Table | None, rows: pa.Table, *, is_last: bool) -> FollowedSlices:
-    """The rows of the result from what is open before a slice and its rows; None before the first.
+    """The result rows, from the open state before a slice and its rows; None before the first slice.
 
     Matches are numbered from 1.
     """
@@ -108,7 +111,7 @@ def follow(plan: MatchPlan, opened: pa.Table | None, rows: pa.Table, *, is_last:
 
 
 def final_slices(reached: Mapping[int, Reached], slices: range) -> int:
-    """How many slices, of those that have rows, are as they would be over the whole partition.
+    """How many slices with rows have the output that they would have in the whole partition.
 
     Parameters
     ----------
@@ -130,7 +133,7 @@ def final_slices(reached: Mapping[int, Reached], slices: range) -> int:
 
 
 def numbered(plan: MatchPlan, emitted: pa.Table, before: int) -> pa.Table:
-    """The rows with the numbers of matches of which so many are before."""
+    """The rows, with match numbers that follow so many earlier matches."""
     for measure in plan.measures:
         if isinstance(measure, MatchNumber):
             at = emitted.column_names.index(measure.name)

@@ -1,4 +1,4 @@
-"""How far back windows with a label may begin: from which row on later ones still need the rows."""
+"""How far back windows with a label may begin: the rows before that are not needed for later windows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = np.ndarray
 
 
 def rows_before(plan: WindowPlan) -> int | None:
-    """How many rows before its label row a window may begin, if START counts rows; None if it does not."""
+    """How many rows before its label row a window may begin, if START counts rows; otherwise None."""
     search = plan.start
     if search is None or search.strategy != "position" or search.base != "label" or search.guard:
         return None
@@ -37,8 +37,8 @@ def rows_before(plan: WindowPlan) -> int | None:
 
 
 def bounding(plan: WindowPlan, known: frozenset[str]) -> tuple[PairExpression, ...]:
-    """The parts of START by columns of the rowtime that keep windows from beginning far before their label
-    row; none if a window may begin at the first row of all, as one does whose START is not found.
+    """The parts of START, over columns of the rowtime, that bound a window's begin near its label row. Empty
+    if a window may begin at the very first row, as one does whose START is not found.
     """
     search = plan.start
     if search is None or search.predicate is None:
@@ -59,10 +59,10 @@ def bounding(plan: WindowPlan, known: frozenset[str]) -> tuple[PairExpression, .
 
 
 def first_starts(plan: WindowPlan, suffix: Suffix, undone: Array, frontier: Frontier) -> Array | None:
-    """The first row of each partition at which a window may begin whose label row is not done; None if it
-    may be any.
+    """The first row of each partition at which a window of an undecided label row may begin; None if any row
+    may be.
 
-    `undone` is the first row of each partition that is not done.
+    `undone` is the first undecided row of each partition.
     """
     first, end = suffix.bounds[:-1], suffix.bounds[1:]
     count = rows_before(plan)
@@ -100,7 +100,7 @@ def _holds_of_itself(part: PairExpression, plan: WindowPlan, frontier: Frontier)
 
 
 def _by_difference(part: PairExpression) -> bool:
-    """Whether a comparison is about the label row's column less the start row's, and a constant."""
+    """Whether a comparison is between a constant and the label row's column minus the start row's."""
     if not isinstance(part, Operation):
         return False
     left, right = (_weight(operand) for operand in part.operands)
@@ -108,7 +108,7 @@ def _by_difference(part: PairExpression) -> bool:
 
 
 def _weight(expression: PairExpression) -> int | None:
-    """How often columns are added; None if there is more to it than sums."""
+    """The number of columns in a sum; None for other expressions."""
     match expression:
         case ColumnRef():
             return 1

@@ -1,4 +1,4 @@
-"""The rows of growing partitions from the first one on that is still needed, with what is carried on them."""
+"""The rows of growing partitions from the first needed one on, with their carried state."""
 
 from __future__ import annotations
 
@@ -29,18 +29,19 @@ Array = np.ndarray
 
 AT, STATE, EMITTED = "__at", "__state", "__given"
 CARRIED = pa.schema([(AT, pa.int64()), (STATE, pa.int8()), (EMITTED, pa.int64())])
-"""The columns that retained rows have besides: the position in the partition, from 1; what is decided about
-the
-row, `DONE`, `TAKEN` and `SEARCHED`; how many matches the partition has had."""
+"""The additional columns of retained rows: the position in the partition, from 1; the decisions `DONE`,
+`TAKEN` and `SEARCHED`; and the number of earlier matches of the partition.
+"""
 
 DONE, TAKEN, SEARCHED = 1, 2, 4
-"""Of a row: no window or match will begin at it any more; it is in a match that was emitted, or in a tumbling
-window with a label row that was; it was searched."""
+"""Decisions about a row: no further window or match begins at it; it is in an emitted match, or in an emitted
+tumbling window with a label; it has been searched.
+"""
 
 
 @dataclass(frozen=True)
 class Suffix:
-    """Rows in order, of each partition all from its first one on.
+    """Rows in order: for each partition, all from its first retained one on.
 
     Attributes
     ----------
@@ -53,7 +54,7 @@ class Suffix:
     state
         int8: `DONE`, `TAKEN` and `SEARCHED`.
     emitted
-        int64, one a partition: how many matches it has had.
+        int64, one for each partition: the number of its earlier matches.
     """
 
     table: pa.Table
@@ -64,18 +65,18 @@ class Suffix:
 
     @property
     def is_done(self) -> Array:
-        """Where windows and matches begin no more."""
+        """The rows at which no more windows or matches begin."""
         return self.state & DONE > 0
 
     def counts(self, rows: Array) -> Array:
-        """How many of these rows, a bool for each, the partitions have."""
+        """How many of these rows, a bool for each, are in each partition."""
         before = np.concatenate([[0], np.cumsum(rows)])
         counted: Array = before[self.bounds[1:]] - before[self.bounds[:-1]]
         return counted
 
 
 class CountedRows(PairRows):
-    """The rows of windows, which know their positions in the whole partitions."""
+    """The rows of windows, with their positions in the whole partitions."""
 
     def __init__(self, plan: WindowPlan, table: pa.Table, bounds: Array, at: Array) -> None:
         super().__init__(table, bounds, plan.constants, plan.expressions(), plan.ansi)
@@ -93,9 +94,9 @@ def suffix_of(
     order: tuple[SortKey, ...],
     columns: tuple[str, ...],
 ) -> Suffix:
-    """These columns of the rows that were retained, in the order in which they were, and of those that came.
+    """These columns of the retained rows, in their order, and of the new ones.
 
-    Those that came are sorted, and follow those that were retained.
+    New rows are sorted, and follow the retained ones.
     """
     for field in CARRIED:
         came = came.append_column(field, pa.nulls(came.num_rows, field.type))
@@ -119,7 +120,7 @@ def suffix_of(
 
 
 def retained_rows(suffix: Suffix, needed: Array, state: Array, emitted: Array) -> pa.Table:
-    """The rows from these of each partition on, with what is carried on them.
+    """The rows from these of each partition on, with their carried state.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Windows that end at their partition's last row, whatever comes next: sessions whose gap has passed.
+"""Windows that end at their partition's last row, regardless of later rows: sessions whose gap has passed.
 
-END may read the row after the one at which a window ends. Where it is true if there is no such row, and if
-there is one at the frontier, and can only be truer of later rows, no row needs to come.
+END may read the row after the last row of a window. If it is true for a missing row and for a row at the
+frontier, and stays true for later rows, the window does not need to wait for a row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NEXT = "next"
 
 
 def has_timeouts(plan: WindowPlan, frontier: Frontier) -> bool:
-    """Whether END can be known to be true before the next row comes."""
+    """Whether END can be known to be true before the next row arrives."""
     if plan.end is None or plan.end.predicate is None:
         return False
     if not plan.ansi and computes_integers(plan.end.predicate):
@@ -47,21 +47,21 @@ def has_timeouts(plan: WindowPlan, frontier: Frontier) -> bool:
 
 
 def may_time_out(plan: WindowPlan, frontier: Frontier) -> bool:
-    """Whether windows may end as the frontier moves and no row comes: END reads the next row."""
+    """Whether windows may end as the frontier moves without new rows: END reads the next row."""
     if plan.end is None or plan.end.predicate is None or not has_timeouts(plan, frontier):
         return False
     return _reads_next(_apart(plan.end.predicate))
 
 
 def ends_by_time(plan: WindowPlan, frontier: Frontier) -> bool:
-    """Whether END is true of any row once the frontier is far enough behind it."""
+    """Whether END is true for any row once the frontier is far enough after it."""
     if plan.end is None or plan.end.predicate is None or not has_timeouts(plan, frontier):
         return False
     return _passes(_apart(plan.end.predicate), frontier)
 
 
 def _passes(expression: PairExpression, frontier: Frontier) -> bool:
-    """Whether it becomes true of a next row at the frontier, however the row before is."""
+    """Whether it becomes true for a next row at the frontier, whatever the row before."""
     match expression:
         case Operation(operator="AND", operands=operands):
             return all(_passes(operand, frontier) for operand in operands)
@@ -76,7 +76,7 @@ def _passes(expression: PairExpression, frontier: Frontier) -> bool:
 def timed_out(
     plan: WindowPlan, rows: CountedRows, bounds: Array, windows: Windows, frontier: Frontier
 ) -> Windows:
-    """The windows, those ended by the frontier too."""
+    """The windows, including those ended by the frontier."""
     open_ = np.flatnonzero(windows.open_end & ~windows.open_start)
     if not len(open_) or not has_timeouts(plan, frontier):
         return windows
@@ -101,7 +101,7 @@ def timed_out(
 
 
 def _apart(expression: PairExpression) -> PairExpression:
-    """The predicate in which the row after the last is a side of its own."""
+    """The predicate with the row after the last as a separate side."""
     if isinstance(expression, ColumnRef) and expression.side == "end" and expression.shift > 0:
         return replace(expression, side=_NEXT, shift=expression.shift - 1)
     if isinstance(expression, Operation):
@@ -122,7 +122,7 @@ def _reads_next(expression: PairExpression) -> bool:
 
 
 def _rises(expression: PairExpression, frontier: Frontier) -> bool:
-    """Whether it is true of all next rows if it is true of one at the frontier."""
+    """Whether it is true for all next rows if it is true for one at the frontier."""
     if not _reads_next(expression):
         return True
     match expression:
@@ -150,7 +150,7 @@ def _next_columns(expression: PairExpression) -> list[ColumnRef]:
 
 
 def _with_next(rows: CountedRows, bounds: Array, plan: WindowPlan, frontier: Frontier) -> CountedRows:
-    """The rows with one more after each partition, at the frontier; what is not known of it is NULL."""
+    """The rows with an additional row after each partition, at the frontier; its unknown columns are NULL."""
     table, values = rows.table, frontier.values
     following = pa.table(
         [

@@ -40,18 +40,18 @@ __all__ = ["FUNCTIONS", "AggregateSpec", "Function", "Gaps", "aggregate", "combi
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """An aggregate function, and all that the rest of the project asks of it.
+    """An aggregate function, and its properties for the rest of the project.
 
     Attributes
     ----------
     evaluate
         Its values over many windows.
     accepts
-        Which types of arguments it takes.
+        The types of arguments that it supports.
     partial
-        How it is evaluated in parts; None where all rows of a window are needed.
+        Its evaluation in parts; None if it needs all rows of a window.
     names
-        Spark's names of it. `COUNT(*)` and `COUNT(DISTINCT …)` are written in another way.
+        Spark's names for it. `COUNT(*)` and `COUNT(DISTINCT …)` are written in another way.
     empty
         Its value over no rows.
     skips_nulls
@@ -142,7 +142,7 @@ def aggregate(spec: AggregateSpec, rows: pa.Table, lo: Ints, hi: Ints, gaps: Gap
 
 
 def state(spec: AggregateSpec, rows: pa.Table, lo: Ints, hi: Ints) -> pa.Table | None:
-    """What the windows, which may be empty here, amount to, for :class:`Gaps`; None if only rows will do."""
+    """The partial state of windows, which may be empty here, for :class:`Gaps`; None if only rows suffice."""
     partial = FUNCTIONS[spec.function].partial
     if partial is None:
         return None
@@ -232,4 +232,4 @@ FUNCTIONS: Mapping[str, Function] = MappingProxyType(
         "collect_set": _LIST(frequencies.collect_set, is_orderable),
     }
 )
-"""Every function, under the name that the kernels have for it."""
+"""Every function, by its name in the kernels."""

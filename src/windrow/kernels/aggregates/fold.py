@@ -99,7 +99,8 @@ def _fold_piece(states: States, left: Ints, right: Ints, combine: Combine, out: 
 def _fold_equal_lengths(
     states: States, left: Ints, right: Ints, span: int, combine: np.ufunc
 ) -> States | None:
-    """Fold windows of ``span + 1`` rows, and shorter ones that end where no window goes on; None for others.
+    """Fold windows of ``span + 1`` rows, and shorter ones that no other window continues past; None for
+    others.
 
     The operation must not mind a row that it sees twice. Chunks are as long as windows, and begin anew where
     shorter windows end: a window is the end of one chunk and the start of the next, a chunk, or the end of

@@ -1,8 +1,9 @@
-"""Aggregates over windows of rows of which whole stretches are left out.
+"""Aggregates over windows of rows with gaps: whole ranges of rows are missing.
 
-What is left out is known by the state of each stretch (:class:`~windrow.kernels.aggregates.spec.Partial`). A
-window that covers some is its rows before the first, what lies from the first to the last, and its rows after
-that: three states to merge. There are not many middles, each made once; states are merged, never subtracted.
+The partial state of each missing range is known (:class:`~windrow.kernels.aggregates.spec.Partial`). A window
+that covers some is its rows before the first, the range from the first to the last, and its rows after that:
+three states to merge. The number of such ranges is small, and each is computed once; states are merged, never
+subtracted.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ __all__ = ["Gaps", "across", "combined"]
 
 @dataclass(frozen=True)
 class Gaps:
-    """Stretches that are left out, in order; a window covers each wholly or not at all.
+    """Missing ranges of rows, in order; a window covers each wholly or not at all.
 
     Attributes
     ----------
     low, stop
-        int64: rows ``low[g] <= i < stop[g]`` of the table, at least one, stand for stretch g. Aggregates do
-        not read them.
+        int64: rows ``low[g] <= i < stop[g]`` of the table, at least one, stand for range g. Aggregates do not
+        read them.
     states
-        One row for each stretch.
+        One row for each range.
     """
 
     low: Ints
@@ -44,7 +45,7 @@ def across(
     hi: Ints,
     gaps: Gaps,
 ) -> Result:
-    """As `evaluate`, for windows of which some cover gaps."""
+    """As `evaluate`, for windows some of which cover gaps."""
     first = np.searchsorted(gaps.low, lo)
     last = np.searchsorted(gaps.stop, hi, side="right") - 1
     broken = first <= last
@@ -71,7 +72,7 @@ def combined(
     """The states of rows ``lo[k] <= i < hi[k]`` of `states`, merged in order, for every k.
 
     `empty` is the state of no rows. The states of 1, 2, 4, … neighbours are merged in turn, and each range is
-    put together of those.
+    merged from those.
     """
     at, rest = lo.copy(), hi - lo
     result = _repeated(empty, len(lo))

@@ -36,7 +36,7 @@ class Codes:
     codes
         int8 to int64, one per value, in the order of the values and equal where they are equal.
     decode
-        From codes (of any number, of that dtype) and which of them are to be NULL, the values again.
+        A function from codes (of any number, of that dtype), and which of them are NULL, to the values.
     """
 
     codes: Numbers

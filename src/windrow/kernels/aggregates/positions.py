@@ -15,7 +15,7 @@ __all__ = ["FIRST", "LAST", "first", "last"]
 
 
 def first(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
-    """``first(x)`` and ``any_value(x)``: of the first row, or of the first whose value is not NULL.
+    """``first(x)`` and ``any_value(x)``: the value in the first row, or the first value that is not NULL.
 
     NULL if that row's value is, or with ``ignore_nulls`` if there is no such row. Any type.
     """
@@ -33,7 +33,7 @@ def _first(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> 
 
 
 def last(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> Result:
-    """``last(x)``: of the last row, or of the last whose value is not NULL; as :func:`first`."""
+    """``last(x)``: the value in the last row, or the last value that is not NULL; as :func:`first`."""
     row, there = _last(spec, column, lo, hi)
     return take(column, row, ~there)
 
@@ -47,7 +47,7 @@ def _last(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> t
 
 
 def _valid(column: pa.ChunkedArray) -> Bools:
-    """Which values are not NULL; one more, which is not there, for windows that are empty at the end."""
+    """Which values are not NULL, with an additional False for windows that are empty at the end."""
     return np.append(pc.is_valid(column).to_numpy(), False)
 
 
@@ -57,7 +57,7 @@ _Find = Callable[[AggregateSpec, pa.ChunkedArray, Ints, Ints], tuple[Ints, Bools
 
 
 def _partial(find: _Find, *, prefers_left: bool) -> Partial:
-    """A state is the value and whether there is a row that it is of."""
+    """The state is the value and whether there is a row."""
 
     def state(spec: AggregateSpec, column: pa.ChunkedArray, lo: Ints, hi: Ints) -> pa.Table:
         row, there = find(spec, column, lo, hi)

@@ -38,7 +38,7 @@ class AggregateSpec:
         Whether an overflow raises. Else a bigint wraps round and a decimal becomes NULL.
     any_order
         Whether sums of floats are carried in two doubles, so that they hardly ever depend on the order of the
-        rows: for groups that are added up anew as rows come and go.
+        rows: for groups that are recomputed as rows enter and leave.
     """
 
     function: str
@@ -52,15 +52,15 @@ class AggregateSpec:
 
 @dataclass(frozen=True)
 class Partial:
-    """An aggregate in parts, so that windows can be put together of stretches evaluated apart.
+    """A mergeable aggregate: the state of a window is merged from states of ranges.
 
     Attributes
     ----------
     state
         From (aggregate, column, lo, hi), a table with one row per window; a window may be empty here.
     merge
-        From (aggregate, left, right), the states of windows that are those of `left` and, right after each,
-        those of `right`, row by row.
+        A function of (aggregate, left, right): row by row, the states of windows that consist of those of
+        `left` followed by those of `right`.
     final
         From (aggregate, type of the column, states), the results.
     """
@@ -71,7 +71,7 @@ class Partial:
 
 
 def added(_spec: AggregateSpec, left: pa.Table, right: pa.Table) -> pa.Table:
-    """The `merge` of states that are numbers to be added."""
+    """The `merge` of states that are summed."""
     with np.errstate(all="ignore"):
         sums = [
             one.to_numpy() + other.to_numpy() for one, other in zip(left.columns, right.columns, strict=True)

@@ -118,7 +118,7 @@ def _pairs(windows: ValueWindows) -> npt.NDArray[Any]:
 
 
 def _added_pairs(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The sum of numbers that are a double and what is left beside it (T. J. Dekker, 1971)."""
+    """The sum of numbers that are each a double and its rounding error (T. J. Dekker, 1971)."""
     total = one[0] + other[0]
     part = total - one[0]
     rest = (one[0] - (total - part)) + (other[0] - part) + (one[1] + other[1])

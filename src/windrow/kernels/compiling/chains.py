@@ -20,7 +20,7 @@ def walk(following: Ints, entry: int = 0) -> Ints:
     Parameters
     ----------
     following
-        int64; ``following[i] > i``, and at least its length where the chain ends at i.
+        int64; ``following[i] > i``, and at least its length if the chain ends at i.
     """
     next_index = np.ascontiguousarray(following, np.int64).data
     count, index = len(next_index), entry

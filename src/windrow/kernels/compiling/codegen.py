@@ -64,7 +64,7 @@ _BEGINNING = {
         "        for j in range(begun, stop[k]):",
     ),
 }
-"""How the rows of a window are gone through, by whether the ends of windows rise."""
+"""The loop over the rows of a window, by whether the ends of windows increase."""
 
 
 def translate(
@@ -81,7 +81,7 @@ def translate(
 
 
 class NoFormError(Exception):
-    """The predicate is left to numpy."""
+    """The predicate has no compiled form and is left to numpy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class Translator:
         return self.parameters[key]
 
     def variable(self) -> str:
-        """A name of its own."""
+        """A new name."""
         self.variables += 1
         return f"v{self.variables}"
 
@@ -185,7 +185,7 @@ class Translator:
         return name
 
     def fail_if(self, wrong: str, known: str | None) -> None:
-        """Leave the search where the value counts and cannot be had."""
+        """Leave the search if the value is used and cannot be computed."""
         with self.per_row.inside(f"if {_all(known, wrong)}:"):
             self.per_row.add("return k, j")
 
@@ -451,7 +451,7 @@ class Translator:
         return self.stored(f"np.{dtype}({result})", known, dtype)
 
     def remainder(self, result: str, names: list[str], known: str | None, wide: np.dtype) -> None:
-        """The remainder with the sign of the left operand, as C has it."""
+        """The remainder with the sign of the left operand, as in C."""
         left, right = names
         if wide != _INT64:
             self.per_row.add(f"{result} = np.fmod({left}, {right})")
@@ -552,7 +552,7 @@ def _known(*parts: str | None) -> str | None:
 
 
 def _all(*conditions: str | None) -> str:
-    """The conjunction of those that there are."""
+    """The conjunction of the conditions that are not None."""
     return " & ".join(f"({condition})" for condition in conditions if condition is not None)
 
 

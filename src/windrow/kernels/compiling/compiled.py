@@ -35,10 +35,10 @@ _counted: dict[PairExpression, int] = {}
 
 
 def patience(predicate: PairExpression) -> int:
-    """How many operations numpy should take for a predicate before a compiled search is worthwhile.
+    """How many operations numpy executes for a predicate before a compiled search is worthwhile.
 
-    The number is small if this process has compiled it before, and shrinks with the operations of earlier
-    searches.
+    The number is small if this process has compiled the predicate before, and shrinks with the operations of
+    earlier searches.
     """
     if predicate in _ready:
         return _ITERATIONS_BEFORE_CALLING
@@ -47,7 +47,7 @@ def patience(predicate: PairExpression) -> int:
 
 
 def count(predicate: PairExpression, iterations: int) -> None:
-    """Note that numpy has taken so many operations for a predicate."""
+    """Record that numpy has executed so many operations for a predicate."""
     _counted[predicate] = _counted.get(predicate, 0) + iterations
 
 
@@ -66,9 +66,9 @@ def search(
     Parameters
     ----------
     predicate
-        What is tried, row by row.
+        The predicate, tried row by row.
     rows, sides, target, low, stop
-        As :func:`windrow.kernels.strategies.find` has them.
+        As for :func:`windrow.kernels.strategies.find`.
     rising
         Whether no window's first row is before that of a window before it: then both are gone through once.
 

@@ -1,5 +1,5 @@
-"""What is made of rows without Spark: of each row values, and the rows that stay.
+"""Computation on rows without Spark: values of each row, and filters.
 
-Values are data: functions of Arrow's, of numpy's and of this package, over columns and constants. They are
-read from Spark's plans (:mod:`windrow.spark.analysis.expressions`), and go to tasks as they are.
+Values are data: functions of Arrow, numpy and this package, over columns and constants. They are read from
+Spark's plans (:mod:`windrow.spark.analysis.expressions`), and sent to tasks unchanged.
 """

@@ -1,6 +1,7 @@
 """Functions of columns with Spark's meaning; on values on which Arrow may differ, they raise ArrowInvalid.
 
-Those of literals have these before the columns: `functools.partial` makes them functions of columns alone.
+Functions with literals take these before the columns: `functools.partial` makes them functions of columns
+alone.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ __all__ = [
 DAY = 86_400_000_000
 INSTANT = pa.timestamp("us", "UTC")
 YEARS = (-719_162, 2_932_896)
-"""The days of the years 1 to 9999."""
+"""The range of days of the years 1 to 9999."""
 
 Ints = npt.NDArray[np.int64]
 
@@ -73,7 +74,7 @@ def among(values: pa.Array, one: pa.Array) -> pa.Array:
 
 
 def cases(*parts: pa.Array) -> pa.Array:
-    """``CASE``: conditions, as many values, and that of no condition."""
+    """``CASE``: conditions, as many values, and the value of ELSE."""
     half = len(parts) // 2
     found = parts[-1]
     for condition, value in reversed([*zip(parts[:half], parts[half:-1], strict=True)]):
@@ -98,7 +99,7 @@ def by_literal(
 
 
 def quotient(value: Ints, divisor: int) -> Ints:
-    """``DIV`` by a positive number: what is left over goes towards zero."""
+    """``DIV`` by a positive number, rounded towards zero."""
     return (value - np.fmod(value, divisor)) // divisor
 
 
@@ -116,7 +117,7 @@ def nearest(kind: pa.DataType, value: pa.Array) -> pa.Array:
 
 
 def day_of(value: pa.Array) -> pa.Array:
-    """The day of a time."""
+    """The date of a timestamp."""
     return of_numbers(_days, pa.int32(), value.cast(pa.int64())).cast(pa.date32())
 
 
@@ -125,7 +126,7 @@ def _days(ticks: Ints) -> Ints:
 
 
 def of_day(unit: int, count: int, value: pa.Array) -> pa.Array:
-    """How many units of so many microseconds are over of the next larger one: the hour of the day."""
+    """A unit of so many microseconds, modulo the next larger unit: the hour of the day."""
     return of_numbers(lambda ticks: ticks // unit % count, pa.int32(), value.cast(pa.int64()))
 
 
@@ -140,5 +141,5 @@ def of_calendar(function: Callable[[pa.Array], pa.Array], days: pa.Array) -> pa.
 
 
 def later(kind: pa.DataType, time: pa.Array, by: pa.Array) -> pa.Array:
-    """A time of a type so many microseconds after another."""
+    """A time plus so many microseconds, in this type."""
     return pc.add_checked(time.cast(pa.int64()), by.cast(pa.int64())).cast(kind)

@@ -1,4 +1,4 @@
-"""What is computed of rows, one operation after another."""
+"""Operations on rows, applied one after another."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from windrow.kernels.computed.lookups import CollectedTable, LookUp
 __all__ = ["Computed", "ComputedColumns", "ComputedOperation", "RowFilter", "carrying", "of_codes", "only"]
 
 _CARRIED = -(1 << 62)
-"""The number of a column that goes along: one that no other has."""
+"""The number of a carried column, which no other column has."""
 
 
 class ComputedOperation(Protocol):
-    """What is done with rows."""
+    """An operation on rows."""
 
     def of(self, rows: ComputedRows) -> ComputedRows:
-        """What it makes of these."""
+        """The result for these rows."""
 
 
 @dataclass(frozen=True)
 class RowFilter:
-    """Rows that stay."""
+    """A filter of rows."""
 
     condition: Value
 
     def of(self, rows: ComputedRows) -> ComputedRows:
-        """Those of which the condition is true."""
+        """The rows for which the condition is true."""
         return rows.where(self.condition(rows))
 
 
 @dataclass(frozen=True)
 class ComputedColumns:
-    """Values of each row, by their numbers in plans."""
+    """Computed columns, by their numbers in plans."""
 
     values: Mapping[int, Value]
 
     def of(self, rows: ComputedRows) -> ComputedRows:
-        """The values; columns stay coded where they are."""
+        """The values; columns stay dictionary-coded."""
         columns = {number: _column(value, rows) for number, value in self.values.items()}
         return ComputedRows(columns, rows.count, rows.known)
 
@@ -54,16 +54,16 @@ def _column(value: Value, rows: ComputedRows) -> pa.Array:
 
 @dataclass(frozen=True)
 class Computed:
-    """What is made of rows.
+    """A sequence of operations on rows.
 
     Attributes
     ----------
     columns
-        The numbers of those that are read, and their names.
+        The numbers of the columns that are read, and their names.
     operations
-        What is done, one after the other.
+        The operations, in order.
     result
-        The numbers of what is passed, in order.
+        The numbers of the output columns, in order.
     schema
         Names and types of that.
     """
@@ -74,7 +74,7 @@ class Computed:
     schema: pa.Schema
 
     def of(self, table: pa.Table) -> pa.Table | None:
-        """What it makes of these; None where Spark is to compute it: of values that overflow, or on which
+        """The result for these rows; None if Spark must compute it: for values that overflow, or for which
         Arrow and Spark may differ, which raises ArrowInvalid.
         """
         try:
@@ -86,14 +86,14 @@ class Computed:
         return pa.Table.from_arrays(found, schema=self.schema)
 
     def rows(self, columns: Mapping[str, pa.Array], count: int) -> ComputedRows:
-        """What it makes of columns of so many rows."""
+        """The result for columns of so many rows."""
         rows = ComputedRows({number: columns[name] for number, name in self.columns.items()}, count)
         for operation in self.operations:
             rows = operation.of(rows)
         return rows
 
     def origin(self, name: str) -> str | None:
-        """The column that passes under a name as it is; None for one that is computed, or looked up."""
+        """The input column that a result column copies; None if it is computed or looked up."""
         number = self.result[self.schema.names.index(name)]
         for operation in reversed(self.operations):
             if isinstance(operation, ComputedColumns):
@@ -105,7 +105,7 @@ class Computed:
 
 
 def only(made: Computed, names: Sequence[str]) -> Computed:
-    """The same rows with these of their columns; of one that chooses rows, computes of each, and looks up."""
+    """The same computation with only these output columns; it may filter, compute and look up."""
     result = [made.result[made.schema.names.index(name)] for name in names]
     needed = frozenset(result)
     operations: list[ComputedOperation] = []
@@ -129,7 +129,7 @@ def only(made: Computed, names: Sequence[str]) -> Computed:
 
 
 def carrying(made: Computed, name: str) -> Computed:
-    """The same with a column more, of numbers, that goes along as it is; as :func:`only` takes them."""
+    """The same with an additional numeric column that is carried unchanged; as :func:`only`."""
     operations: list[ComputedOperation] = []
     for operation in made.operations:
         if isinstance(operation, ComputedColumns):
@@ -140,7 +140,7 @@ def carrying(made: Computed, name: str) -> Computed:
 
 
 def of_codes(made: Computed, coded: frozenset[str]) -> Computed:
-    """The same, computed of codes where these columns are dictionary-coded."""
+    """The same, computed from codes where these columns are dictionary-coded."""
     numbers = frozenset(number for number, name in made.columns.items() if name in coded)
     operations: list[ComputedOperation] = []
     for operation in made.operations:

@@ -1,4 +1,4 @@
-"""Values of rows: columns, constants, and functions of these."""
+"""Values computed from rows: columns, constants, and functions of these."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ __all__ = [
 ]
 
 Function = Callable[..., pa.Array]
-"""Of columns; where all arguments are scalars, it returns one."""
+"""A function of columns; if all arguments are scalars, it returns a scalar."""
 
 
 @dataclass
 class ComputedRows:
-    """Rows that are computed with.
+    """The rows that values are computed from.
 
     Attributes
     ----------
     columns
         By their numbers in plans. Strings may be dictionary-coded.
     count
-        Of rows.
+        The number of rows.
     known
-        What has been computed of them and is requested again, by the keys of :class:`Once`.
+        Values that are computed once, by the keys of :class:`Once`.
     """
 
     columns: Mapping[int, pa.Array]
@@ -46,7 +46,7 @@ class ComputedRows:
     known: dict[str, pa.Array] = field(default_factory=dict)
 
     def where(self, condition: pa.Array) -> ComputedRows:
-        """The rows of which it is true."""
+        """The rows for which the condition is true."""
         stays = whole(pc.fill_null(condition, False), self.count)
         if pc.all(stays, min_count=0).as_py():
             return self
@@ -56,7 +56,7 @@ class ComputedRows:
 
 
 def whole(value: pa.Array, count: int) -> pa.Array:
-    """A value of each row, also where it is one for all."""
+    """A value for each row, also if it is a constant."""
     return pa.repeat(value, count) if isinstance(value, pa.Scalar) else value
 
 
@@ -72,24 +72,24 @@ class ComputedColumn:
         return frozenset([self.number])
 
     def __call__(self, rows: ComputedRows) -> pa.Array:
-        """It, as plain values."""
+        """The column, without dictionary encoding."""
         found = rows.columns[self.number]
         return found.cast(found.type.value_type) if pa.types.is_dictionary(found.type) else found
 
 
 @dataclass(frozen=True)
 class Constant:
-    """The same of each row."""
+    """The same value for each row."""
 
     value: pa.Scalar
 
     @property
     def reads(self) -> frozenset[int]:
-        """None."""
+        """The empty set."""
         return frozenset()
 
     def __call__(self, _: ComputedRows) -> pa.Scalar:
-        """It, once."""
+        """The value, as a scalar."""
         return self.value
 
 
@@ -106,13 +106,13 @@ class Applied:
         return frozenset[int]().union(*(operand.reads for operand in self.operands))
 
     def __call__(self, rows: ComputedRows) -> pa.Array:
-        """Of each row."""
+        """The value for each row."""
         return self.function(*(operand(rows) for operand in self.operands))
 
 
 @dataclass(frozen=True)
 class Once:
-    """A value that is needed more than once, and computed once."""
+    """A value that is used more than once, and computed once."""
 
     value: Value
     key: str
@@ -123,7 +123,7 @@ class Once:
         return self.value.reads
 
     def __call__(self, rows: ComputedRows) -> pa.Array:
-        """Of each row."""
+        """The value for each row."""
         if self.key not in rows.known:
             rows.known[self.key] = whole(self.value(rows), rows.count)
         return rows.known[self.key]
@@ -131,7 +131,9 @@ class Once:
 
 @dataclass(frozen=True)
 class OfCodes:
-    """A value that reads one column. Where that is dictionary-coded, it is computed of codes, not of rows."""
+    """A value that reads one column. If that is dictionary-coded, it is computed from the dictionary, not
+    from rows.
+    """
 
     value: Value
     number: int
@@ -142,7 +144,7 @@ class OfCodes:
         return frozenset([self.number])
 
     def __call__(self, rows: ComputedRows) -> pa.Array:
-        """Of each row."""
+        """The value for each row."""
         column = rows.columns[self.number]
         if not pa.types.is_dictionary(column.type) or len(column.dictionary) >= len(column):
             return self.value(rows)
@@ -158,11 +160,11 @@ class OfCodes:
 
 
 Value = ComputedColumn | Constant | Applied | Once | OfCodes
-"""What returns a value for each row; constants return scalars."""
+"""An expression that returns a value for each row; constants return scalars."""
 
 
 def of_codes(value: Value, coded: frozenset[int]) -> Value:
-    """The value, computed of codes where a part of it reads one of these columns alone."""
+    """The value, computed from the dictionary where a part of it reads only one of these columns."""
     match value:
         case Once():
             return replace(value, value=of_codes(value.value, coded))

@@ -1,4 +1,4 @@
-"""Joins of rows with a table that is in memory, by one equality or none."""
+"""Joins of rows with a table in memory, by one equality or none."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class LookUpTable(Protocol):
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The numbers by which a plan tells its columns."""
+        """The numbers of its columns in a plan."""
 
     @property
     def schema(self) -> pa.Schema:
-        """Their names and types."""
+        """The names and types of its columns."""
 
     def rows(self) -> pa.Table:
-        """Its rows as they are now."""
+        """Its current rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class CollectedTable:
-    """A table whose rows do not change any more; its strings may be dictionary-coded."""
+    """A table whose rows no longer change; its strings may be dictionary-coded."""
 
     numbers: Sequence[int]
     schema: pa.Schema
@@ -44,7 +44,7 @@ class CollectedTable:
         return self.found
 
     def only(self, numbers: frozenset[int]) -> CollectedTable:
-        """The same rows with these of their columns."""
+        """The same rows with only these columns."""
         places = [place for place, number in enumerate(self.numbers) if number in numbers]
         schema = pa.schema([self.schema.field(place) for place in places])
         if not places:  # a table of no columns has no number of rows
@@ -54,12 +54,12 @@ class CollectedTable:
 
 @dataclass(frozen=True, eq=False)
 class LookUp:
-    """Rows with the rows of a table that have an equal value, or with all; NULL equals none.
+    """Rows joined with the rows of a table that have an equal value, or with all; NULL equals nothing.
 
     Attributes
     ----------
     equal
-        The value of a row, and of a row of the table; None where each row goes with all of the table.
+        The value of a row, and of a row of the table; None if each row is joined with the whole table.
     table
         The table.
     retains_all
@@ -74,7 +74,7 @@ class LookUp:
     wanted: Sequence[int]
 
     def of(self, rows: ComputedRows) -> ComputedRows:
-        """What it makes of these."""
+        """The joined rows."""
         found = self.table.rows() if rows.count else self.table.schema.empty_table()
         columns = {number: _array(found.column(at)) for at, number in enumerate(self.table.numbers)}
         own = ComputedRows(columns, found.num_rows)
@@ -89,7 +89,7 @@ class LookUp:
         return ComputedRows(columns, len(right), known)
 
     def only(self, needed: frozenset[int]) -> tuple[LookUp, frozenset[int]]:
-        """The same with these of its columns, and the numbers of the columns that this reads of rows."""
+        """The same with only these columns, and the numbers of the row columns that it reads."""
         kept, table = [number for number in self.wanted if number in needed], self.table
         own, theirs = frozenset[int](), frozenset[int]()
         if self.equal is not None:
@@ -101,7 +101,7 @@ class LookUp:
 
     @cached_property
     def most(self) -> int:
-        """How many rows of the table a row goes with at most."""
+        """The most table rows that a row is joined with."""
         found = self.table.rows()
         if self.equal is None:
             return max(1, int(found.num_rows))
@@ -112,14 +112,14 @@ class LookUp:
 
 
 def _array(column: pa.ChunkedArray) -> pa.Array:
-    """A column of a table in one piece."""
+    """A column of a table as one array."""
     if column.num_chunks == 1:
         return column.chunk(0)
     return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
 
 
 def _key(value: Value, rows: ComputedRows) -> pa.Array:
-    """The key of each row, coded where it is a coded column."""
+    """The key of each row, as codes if the column is coded."""
     found = rows.columns[value.number] if isinstance(value, ComputedColumn) else value(rows)
     return _array(found) if isinstance(found, pa.ChunkedArray) else found
 
@@ -129,14 +129,14 @@ def _taken(column: pa.Array, places: pa.Array | None) -> pa.Array:
 
 
 def _all_pairs(rows: int, others: int) -> tuple[pa.Array, pa.Array]:
-    """The places of rows and, beside each, of all rows of the table."""
+    """The places of rows and, beside them, of all rows of the table."""
     return pa.array(np.repeat(np.arange(rows), others)), pa.array(np.tile(np.arange(others), rows))
 
 
 def _pairs(keys: pa.Array, table_keys: pa.Array, retains_all: bool) -> tuple[pa.Array | None, pa.Array]:
     """The places of rows and, beside them, of the table's rows with the same key, or NULL.
 
-    None for the places of all rows as they are.
+    None stands for all rows in order.
     """
     is_known = np.asarray(pc.is_valid(table_keys))
     codes = table_keys.filter(pa.array(is_known))
@@ -171,7 +171,7 @@ def _pairs(keys: pa.Array, table_keys: pa.Array, retains_all: bool) -> tuple[pa.
 
 
 def _found(keys: pa.Array, values: pa.Array) -> pa.Array:
-    """The places of keys among these values, NULL for none; of coded keys each value is looked up once."""
+    """The places of keys among these values, NULL for none; for coded keys each value is looked up once."""
     if pa.types.is_dictionary(keys.type):
         return pc.index_in(keys.dictionary, values, skip_nulls=True).take(keys.indices)
     return pc.index_in(keys, values, skip_nulls=True)

@@ -1,4 +1,6 @@
-"""Functions of texts that Arrow computes as Spark does; on what they may differ, they raise ArrowInvalid."""
+"""Text functions that Arrow computes as Spark does; for values on which they may differ, they raise
+ArrowInvalid.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ __all__ += ["found", "length", "lower", "replaced", "split", "starting", "substr
 
 _DAY = 86_400
 FORMATTED = (-12_212_553_600, 253_402_300_799)
-"""The seconds of the years 1583 to 9999."""
+"""The range of seconds of the years 1583 to 9999."""
 _FIELDS = {"yyyy": ("%Y", _DAY), "MM": ("%m", _DAY), "dd": ("%d", _DAY), "HH": ("%H", 3600), "mm": ("%M", 60)}
 _FIELDS |= {"ss": ("%S", 1)}
 _SHAPE = re.compile("yyyy|MM|dd|HH|mm|ss|[-/:. ]")
@@ -37,7 +39,7 @@ _MOST = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class TimeShape:
-    """How times are written.
+    """A format of times.
 
     Attributes
     ----------
@@ -55,7 +57,7 @@ class TimeShape:
 
 
 def time_shape(pattern: str | None) -> TimeShape | None:
-    """How a pattern of ``date_format`` writes times; None if that is for Spark to know."""
+    """The format of a ``date_format`` pattern; None if only Spark supports it."""
     parts = _SHAPE.findall(pattern or "")
     if not parts or "".join(parts) != pattern:
         return None
@@ -66,7 +68,7 @@ def time_shape(pattern: str | None) -> TimeShape | None:
 
 
 def formatted(shape: TimeShape, time: pa.Array) -> pa.Array:
-    """Times of UTC as texts; each different one is written once."""
+    """UTC times as texts; each distinct time is formatted once."""
     ticks = time.cast(pa.int64())
     if isinstance(ticks, pa.Scalar):
         return formatted(shape, pa.array([ticks.as_py()], pa.int64()))[0]
@@ -107,14 +109,14 @@ def _is_ascii(text: pa.Array) -> bool:
 
 
 def _of_ascii(text: pa.Array) -> pa.Array:
-    """The text, if it has no letters of which it is not certain that functions of texts are the same."""
+    """The text, if it has only ASCII, on which text functions certainly agree."""
     if not _is_ascii(text):
         raise pa.ArrowInvalid("letters of other alphabets")
     return text
 
 
 def _of_letters(text: pa.Array) -> pa.Array:
-    """The text, if its bytes are letters."""
+    """The text, if it is valid UTF-8."""
     if not isinstance(text, pa.Scalar) and not _is_ascii(text):
         text.validate(full=True)
     return text
@@ -130,7 +132,7 @@ def _replaced(part: str, by: str, text: pa.Array) -> pa.Array:
 
 
 def substring(start: int, count: int) -> Function | None:
-    """``substring`` from a place on, counted from 1."""
+    """``substring`` from a position on, counted from 1."""
     if start < 1 or count < 0:
         return None
     return partial(_substring, start - 1, min(start - 1 + count, _MOST))
@@ -168,7 +170,7 @@ def _ending(part: str, text: pa.Array) -> pa.Array:
 
 
 def split(by: str) -> Function | None:
-    """The parts between a text."""
+    """The parts of a text around a separator."""
     return partial(_split, by) if by else None
 
 
@@ -177,7 +179,7 @@ def _split(by: str, text: pa.Array) -> pa.Array:
 
 
 def element(place: int, other: str, lists: pa.Array) -> pa.Array:
-    """The elements of lists at a place, counted from 1; of shorter ones `other`."""
+    """The elements of lists at a position, counted from 1; for shorter lists, `other`."""
     if isinstance(lists, pa.Scalar):
         return element(place, other, pa.array([lists.as_py()], lists.type))[0]
     whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
@@ -219,7 +221,7 @@ def _extracted(named: str, text: pa.Array) -> pa.Array:
 
 
 def _is_safe(pattern: str) -> bool:
-    """Whether a pattern means the same to Java and to RE2: of plain letters and classes, once or repeated."""
+    """Whether a pattern means the same to Java and to RE2: plain letters and classes, once or repeated."""
     if not pattern.isascii() or "&&" in pattern or _SAFE.fullmatch(pattern) is None:
         return False
     try:

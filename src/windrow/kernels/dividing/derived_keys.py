@@ -1,7 +1,7 @@
-"""Columns that are computed of each row of a leaf alone, before any operator that retains rows.
+"""Columns that are computed from each row of a leaf alone, before any operator that retains rows.
 
-By such a column rows can be divided before a program is run. It is computed of the rows of a leaf, through
-the fragments that lead to it, and the windows of time of which each row is in one.
+Rows can be divided by such a column before a program runs. It is computed from the rows of a leaf, through
+the fragments that lead to it, and through time windows that put each row into one window.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLACE = "__place"
 
 @dataclass(frozen=True, eq=False)
 class DerivedKey:
-    """A column that is computed of each row of a leaf; one is equal to itself alone.
+    """A column that is computed from each row of a leaf; it is equal only to itself.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class DerivedKey:
     name
         The column, at the end of the way.
     type
-        Of its values.
+        The type of its values.
     """
 
     way: Way
@@ -41,7 +41,7 @@ class DerivedKey:
     type: pa.DataType
 
     def of(self, rows: pa.Table) -> pa.Array | None:
-        """Its values, NULL of rows that do not come so far; None where Spark alone computes one."""
+        """Its values, NULL for rows that a filter removes; None if only Spark can compute it."""
         made = self.way.rows(rows)
         if made is None:
             return None
@@ -52,18 +52,18 @@ class DerivedKey:
 
 @dataclass(frozen=True, eq=False)
 class Way:
-    """What is made of each row of a leaf, one after the other.
+    """The operations on each row of a leaf, one after the other.
 
     Attributes
     ----------
     leaf
         The number of the leaf.
     columns
-        Of the rows that are divided.
+        The columns of the rows that are divided.
     missing
         The columns that these do not have, and which are NULL: they leave out rows that do not count.
     operations
-        What is done.
+        The operations.
     """
 
     leaf: int
@@ -72,7 +72,9 @@ class Way:
     operations: tuple[Computed | WindowingFunction, ...] = ()
 
     def through(self, fragment: ProgramFragment, names: Sequence[str]) -> Way | None:
-        """The way on to these columns of a fragment; None where it needs more than each row."""
+        """The path continued through a fragment to these columns; None if it does not compute each
+        row alone.
+        """
         made = fragment.computed
         if fragment.chosen is not None:
             made = _choosing(fragment.schema, fragment.chosen)
@@ -89,7 +91,7 @@ class Way:
         return {*names} <= {*self.columns.names, *self.missing.names}
 
     def within(self, node: ProgramNode) -> Way | None:
-        """The way on through an operator; None for one that is not of windows of which each row is in one."""
+        """The path continued through an operator; None unless it puts each row into one time window."""
         windows = node.operator.windows
         if windows is None or windows.kind != "TUMBLE":
             return None
@@ -99,7 +101,7 @@ class Way:
         return None if before is None else replace(before, operations=(*before.operations, windows))
 
     def rows(self, rows: pa.Table) -> pa.Table | None:
-        """What is at its end, with the places of the rows that it is made of."""
+        """The rows at its end, with the places of the leaf's rows that they come from."""
         table = rows.select(self.columns.names).cast(self.columns)
         for column in self.missing:
             table = table.append_column(column, pa.nulls(rows.num_rows, column.type))
@@ -117,5 +119,5 @@ class Way:
 
 
 def _choosing(schema: pa.Schema, chosen: Sequence[str]) -> Computed:
-    """What returns columns as they are, under other names."""
+    """A computation that returns columns unchanged, under other names."""
     return Computed(dict(enumerate(chosen)), (), range(len(chosen)), schema)

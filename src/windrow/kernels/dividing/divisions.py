@@ -1,8 +1,8 @@
-"""By which columns the rows of a program may be divided, so that each part can be run apart from the others.
+"""The columns by which the rows of a program may be divided, so that each part can run alone.
 
-Rows of one key of any operator have to be in one part. So a *division* names a column of each leaf that has
-the same values as a key column of each operator: rows that meet have equal values in it. It may also be a
-column that is computed of each row of the leaf alone (:class:`.derived_keys.DerivedKey`).
+Rows with the same key of any operator must be in one part. So a *division* names a column of each leaf that
+has the same values as a key column of each operator: rows that meet have equal values in it. It may also be a
+column that is computed from each row of the leaf alone (:class:`.derived_keys.DerivedKey`).
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from windrow.kernels.zset.relation import ENTER, LEAVE
 __all__ = ["Division", "divisions", "undivided"]
 
 Division = Mapping[int, str | DerivedKey]
-"""Of leaves, a column each; leaves that no operator reads by a key are in none."""
+"""A column of each leaf; leaves that no operator reads by a key are left out."""
 
 _Columns = frozenset[tuple[int, str | DerivedKey]]
-"""Columns of leaves, of which one has the value, or all of them."""
+"""Columns of leaves that have the same value."""
 _NONE: _Columns = frozenset()
 
 
 @dataclass(frozen=True)
 class _Origins:
-    """What is known of leaves.
+    """The known origins of the columns of leaves.
 
     Attributes
     ----------
     columns
-        Of their columns: which columns of the leaves at which rows come they are, or are computed of.
+        For each column of a leaf, the columns of the input leaves that it copies or is computed from.
     ways
-        How their rows are made, where that is of each row of a leaf at which rows come alone.
+        The operations that compute their rows, if each comes from one row of an input leaf.
     """
 
     columns: dict[int, dict[str, _Columns]]
@@ -53,13 +53,13 @@ def divisions(
     Parameters
     ----------
     leaves
-        The leaves at which rows come, and their columns.
+        The input leaves, and their columns.
     visible
-        The columns of the output of which one has to be the division's: then equal rows of the output come
-        from one part. None where that does not matter.
+        The output columns of which the division must include one, so that equal output rows come from one
+        part. None if that does not matter.
     missing
-        The leaves of which rows may also be divided by what is computed of each, and the columns that they
-        do not have then: by these the program leaves out rows that do not count.
+        The leaves whose rows may also be divided by columns computed from each, and the columns that are then
+        missing, by which the program leaves out rows that do not count.
     """
     origins = _Origins(
         {leaf: {name: frozenset([(leaf, name)]) for name in leaves[leaf].names} for leaf in leaves},
@@ -84,7 +84,7 @@ def _type(leaf: pa.Schema, column: str | DerivedKey) -> pa.DataType:
 
 
 def undivided(program: Program) -> bool:
-    """Whether all operators compute each row from itself, so that any part may have it."""
+    """Whether all operators process each row alone, so that any part may have it."""
     return all(map(_is_of_each_row, program.nodes))
 
 
@@ -94,7 +94,7 @@ def _is_of_each_row(node: ProgramNode) -> bool:
 
 
 def _of_fragment(fragment: ProgramFragment, origins: _Origins) -> dict[str, _Columns]:
-    """Of the columns of a fragment, as far as they are columns of leaves."""
+    """The origins of a fragment's columns, as far as they are columns of leaves."""
     names = fragment.schema.names
     if fragment.parts:
         parts = [_of_fragment(part, origins) for part in fragment.parts]
@@ -113,7 +113,7 @@ def _of_fragment(fragment: ProgramFragment, origins: _Origins) -> dict[str, _Col
 
 
 def _computed_in(fragment: ProgramFragment, way: Way | None) -> dict[str, _Columns]:
-    """The columns that a fragment computes of each row of a leaf alone."""
+    """The columns that a fragment computes from each row of a leaf alone."""
     if way is None:
         return {}
     columns = [column for column in fragment.schema if column.name not in (ENTER, LEAVE)]
@@ -122,7 +122,7 @@ def _computed_in(fragment: ProgramFragment, way: Way | None) -> dict[str, _Colum
 
 
 def _of_windows(node: ProgramNode, origins: _Origins) -> dict[str, _Columns]:
-    """The columns of windows of which each row is in one; the way goes on through these."""
+    """The columns of windows that put each row into one window; the path continues through these."""
     before = [origins.ways[leaf] for leaf in node.sides[0].leaves if leaf in origins.ways]
     way = before[0].within(node) if len(before) == 1 else None
     if way is None or node.operator.windows is None:
@@ -137,7 +137,7 @@ def _derived(way: Way, column: pa.Field) -> _Columns:
 
 
 def _of_node(node: ProgramNode, sides: Sequence[Mapping[str, _Columns]]) -> dict[str, _Columns]:
-    """Of the columns that an operator returns; of groups the keys alone are columns of rows."""
+    """The origins of an operator's output columns; for groups, only keys are columns of rows."""
     found = {}
     names = node.operator.keys if node.operator.aggregates else node.result.names
     for name in names:
@@ -148,14 +148,14 @@ def _of_node(node: ProgramNode, sides: Sequence[Mapping[str, _Columns]]) -> dict
 
 
 def _meeting(sides: Sequence[Mapping[str, _Columns]], key: str) -> _Columns:
-    """The columns of leaves that a key is on all sides; none where it is computed on one."""
+    """The columns of leaves that are a key on all sides; none if one side computes it."""
     if not all(key in side for side in sides):
         return _NONE
     return _NONE.union(*(side[key] for side in sides))
 
 
 def _chosen(keyed: Sequence[Sequence[_Columns]], division: Division) -> Iterator[Division]:
-    """The divisions that have one of the choices of each, and the columns that are chosen already."""
+    """The divisions that contain one of each set of choices, and the columns that are already chosen."""
     if not keyed:
         if division:
             yield division

@@ -1,7 +1,7 @@
-"""Live operators in memory: the state of windows and groups, and what changes in a micro-batch.
+"""Live operators in memory: the state of windows and groups, and the changes of a micro-batch.
 
-A micro-batch covers the instants from the last watermark to the new one (:class:`.timed_rows.Times`). It
-adds rows, computes the affected keys anew, and drops rows that have left. The operators are those of
+A micro-batch covers the instants from the last watermark to the new one (:class:`.timed_rows.Times`). It adds
+rows, recomputes the affected keys, and drops rows that have left. The operators are those of
 :mod:`windrow.kernels.zset`, over the rows of the affected keys alone.
 """
 

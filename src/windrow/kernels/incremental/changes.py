@@ -38,9 +38,9 @@ def changes(rows: pa.Table, times: Times) -> pa.Table:
 
 
 def netted(changes: pa.Table, compared: pa.Table | None = None) -> pa.Table:
-    """The changes of which equal ones at one instant are one, and none is 0.
+    """The net changes: equal ones at one instant are merged, and zeros are dropped.
 
-    `compared` has the values by which they are compared, if those are not their own.
+    `compared` has the values by which they are compared, if these differ from the rows' values.
     """
     keys = [name for name in changes.column_names if name != DIFF]
     group = numbered(changes if compared is None else compared, keys)
@@ -57,10 +57,10 @@ def netted(changes: pa.Table, compared: pa.Table | None = None) -> pa.Table:
 def exceeding(
     changes: pa.Table, using: Sequence[str], sign: int, compared: pa.Table | None = None
 ) -> pa.Table:
-    """Of net changes those that enter (`sign` 1) or leave (−1), as many as exceed their opposites.
+    """The net changes that enter (`sign` 1) or leave (−1), as many as exceed their opposites.
 
-    Opposites are those at the same instant with equal values in the columns `using`; of several rows those
-    that come first in the order of their values are left. `compared` is as :func:`netted` has it.
+    Opposites are changes at the same instant with equal values in the columns `using`. Of several rows, the
+    first in the order of their values remain. `compared` is as in :func:`netted`.
 
     >>> rows = pa.table({"k": ["a", "a", "b"], "v": [1, 2, 3], AT: [1, 1, 1], DIFF: [2, -1, 1]})
     >>> exceeding(rows, ["k"], 1).to_pydict()

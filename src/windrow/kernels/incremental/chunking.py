@@ -1,7 +1,7 @@
 """Chunks: files of retained rows that are written once, and merged as they grow in number.
 
-The new rows of a micro-batch are a chunk. Eight chunks of about one size are merged into one. So a
-micro-batch writes about as much as it receives, and there are few files.
+The new rows of a micro-batch are a chunk. Eight chunks of similar size are merged into one. So a micro-batch
+writes about as much as it receives, and the number of files is small.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from typing import TypeAlias
 __all__ = ["PER_MICRO_BATCH", "SMALLEST", "Chunks", "merging"]
 
 Chunks: TypeAlias = Mapping[int, int]
-"""The numbers of chunks, in the order in which they came, and how many rows are in each."""
+"""The numbers of chunks, in order of creation, and how many rows are in each."""
 
 PER_MICRO_BATCH = 1000
-"""So many chunks may be numbered in a micro-batch: from so many times the number of the micro-batch on."""
+"""The numbers of chunks available to a micro-batch: it begins at this times its own number."""
 SMALLEST = 512
-"""Chunks with no more rows than this are of one size."""
+"""Chunks with at most this many rows count as the same size."""
 _FAN = 8
 
 
 def merging(
     chunks: Sequence[tuple[int, int]], alive: Mapping[int, int], number: int
 ) -> tuple[list[tuple[int, int]], dict[int, int]]:
-    """The chunks after a micro-batch, and into which of them others are merged, by the numbers of these.
+    """The chunks after a micro-batch, and for each old one that is merged, the chunk that it is merged into.
 
     Parameters
     ----------
     chunks
-        Those before, and how many rows are in each.
+        The earlier chunks, and how many rows are in each.
     alive
         How many of these are retained still.
     number
-        Of the micro-batch.
+        The number of the micro-batch.
     """
     remaining, merges, made = list(chunks), dict[int, int](), number * PER_MICRO_BATCH
     while len(tail := _tail(remaining)) >= _FAN:
@@ -47,7 +47,7 @@ def merging(
 
 
 def _tail(remaining: Sequence[tuple[int, int]]) -> list[int]:
-    """The last chunks, as far as they are no larger than the last of all."""
+    """The longest run of last chunks that are no larger than the last one."""
     if not remaining:
         return []
     last = _level(remaining[-1][1])

@@ -22,14 +22,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass
 class Completing:
-    """The rows of a relation that are there and not complete.
+    """The present rows of a relation that are not complete.
 
     Parameters
     ----------
     schema
         The columns, without `ENTER` and `LEAVE`.
     lines
-        Of the columns that decide when rows are complete.
+        The lines of the columns that decide when rows are complete.
     """
 
     schema: pa.Schema
@@ -41,7 +41,7 @@ class Completing:
 
     @property
     def looked_at(self) -> int:
-        """How many retained rows have been looked at so far."""
+        """How many retained rows it has read so far."""
         return self.retained.looked_at
 
     def advance(
@@ -58,10 +58,9 @@ class Completing:
         changes
             The rows that enter or leave.
         since_when
-            From when on rows are complete, as is known by the end of the micro-batch; else `NEVER`.
+            The times since when rows are complete, as known by the end of the micro-batch; otherwise `NEVER`.
         near
-            Regions in which all rows are that may be complete by then and were not before; all, if that is
-            not known.
+            Regions that contain all rows that may have become complete; all, if that is unknown.
         """
         schema = pa.schema([*self.schema, pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())])
         rows = schema.empty_table() if changes is None else changes.select(schema.names).cast(schema)
@@ -79,7 +78,7 @@ class Completing:
     def _completed(
         self, since_when: Callable[[pa.Table], Ints], times: Times, near: Sequence[Region] | None
     ) -> list[pa.Table]:
-        """The rows that were there, stay, and are complete now."""
+        """The earlier rows that stay and are complete now."""
         output, gone = [], [np.zeros(0, np.int64)]
         for rows, slots, places in self._near(near):
             since = since_when(rows)[slots]
@@ -106,7 +105,7 @@ class Completing:
 
 
 def _timed_rows(rows: pa.Table, since: Ints, leave: Ints, times: Times) -> pa.Table:
-    """Those of the rows that are emitted or leave in a micro-batch."""
+    """The rows that are emitted or leave in a micro-batch."""
     changed = times.changed(since, leave)
     if not changed.all():
         rows, since, leave = rows.filter(pa.array(changed)), since[changed], leave[changed]
@@ -115,7 +114,9 @@ def _timed_rows(rows: pa.Table, since: Ints, leave: Ints, times: Times) -> pa.Ta
 
 
 def first_above(values: Ints, whens: Ints, ticks: Ints) -> Ints:
-    """When the first of the values is above each tick, never if none is; they may fall, as local times do."""
+    """When the first of the values exceeds each tick, or never; the values may decrease, as local
+    times do.
+    """
     place = np.searchsorted(np.maximum.accumulate(values), ticks, "right")
     return np.append(whens, NEVER)[place]
 

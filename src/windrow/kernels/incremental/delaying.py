@@ -1,4 +1,4 @@
-"""AFTER DELAY, live: the changes of a group wait until some time has passed since the first of them."""
+"""AFTER DELAY, live: buffers the changes of a group until some time after the first of them."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _TICKS = line_of(pa.int64())
 
 @dataclass
 class Delaying:
-    """The changes that wait, and the timers of their groups.
+    """The buffered changes, and the timers of their groups.
 
-    A timer is an entry by group: the time of the group's first change since its last emission. What waits is
-    netted, so a group has no more of it than differs from what was emitted.
+    A timer is an entry by group: the time of the group's first change since its last emission. Buffered
+    changes are netted, so a group has only the difference from its emitted rows.
 
     Parameters
     ----------
     schema
         The columns of the rows.
     keys
-        Those of the groups.
+        The keys of the groups.
     delay
         For how long changes wait, in ticks of processing time.
     lines
-        Of the keys that decide when groups are complete.
+        The lines of the keys that decide when groups are complete.
     """
 
     schema: pa.Schema
@@ -64,12 +64,12 @@ class Delaying:
 
     @property
     def looked_at(self) -> int:
-        """How many retained rows have been looked at so far."""
+        """How many retained rows it has read so far."""
         return self.timers.looked_at + self.waiting.looked_at
 
     @property
     def due(self) -> int | None:
-        """When the next changes are to be emitted, if no group becomes complete; None for never."""
+        """When the next changes must be emitted, if no group becomes complete; None for never."""
         first = self.timers.least(_FIRST)
         return None if first is None else first + self.delay
 
@@ -80,18 +80,17 @@ class Delaying:
         times: Times,
         near: Sequence[Region] | None,
     ) -> pa.Table:
-        """The changes that are emitted in a micro-batch, netted.
+        """The net changes that are emitted in a micro-batch.
 
         Parameters
         ----------
         changes
-            Those of the micro-batch, with `AT` and `DIFF`.
+            The changes of the micro-batch, with `AT` and `DIFF`.
         since_when
-            From when on groups are complete, as is known by the end of the micro-batch; else `NEVER`. None if
-            they never are.
+            The times since when groups are complete, as known by the end of the micro-batch; otherwise
+            `NEVER`. None if they never are.
         near
-            Regions in which all groups are that may be complete by then and were not before; all, if that is
-            not known.
+            Regions that contain all groups that may have become complete; all, if that is unknown.
         """
         new = netted(changes.select([*self.schema.names, AT, DIFF]))
         places = self._timers_near(new, times, near)
@@ -124,7 +123,7 @@ class Delaying:
         return number, whole.take(pa.array(one_of)).combine_chunks()
 
     def _timers_near(self, new: pa.Table, times: Times, near: Sequence[Region] | None) -> Ints:
-        """Where the timers are of groups that change, that are due, or that may have become complete."""
+        """The places of the timers of groups that change, are due, or may have become complete."""
         due: Region = {_FIRST: (_TICKS.first, max(times.until - self.delay, _TICKS.first))}
         regions = [{}] if near is None else [due, *near]
         found = self.timers.matching(regions)
@@ -136,7 +135,7 @@ class Delaying:
         self.timers.add(pa.Table.from_arrays(columns, schema=self.timers.schema))
 
     def _emitted(self, groups: pa.Table, changed: Ints, when: Ints, new: pa.Table) -> pa.Table:
-        """What is emitted of groups that change, at times of which `NEVER` says that it waits."""
+        """The emitted changes of groups, at their times; `NEVER` marks changes that stay buffered."""
         found = self.waiting.find(groups.take(pa.array(changed)))
         waited = self.waiting.rows(found.places)
         diff = self.waiting.note(DIFF, found.places)
@@ -158,20 +157,20 @@ def _emissions(
     Parameters
     ----------
     group, at
-        Of each change.
+        The group and time of each change.
     first
-        Of each group the first change that waits from before, or `NEVER`.
+        For each group, the first earlier change that is buffered, or `NEVER`.
     complete
         When it is complete, or `NEVER`.
 
     Returns
     -------
     emitted
-        Of each change when it is emitted: before `until`, or `NEVER`.
+        When each change is emitted: before `until`, or `NEVER`.
     when
-        Of each group when what waited from before is emitted, or `NEVER`.
+        For each group, when its earlier buffered changes are emitted, or `NEVER`.
     first
-        Of each group the first change that waits then, or `NEVER`.
+        For each group, the first change that is then buffered, or `NEVER`.
     """
     emitted, when, first = np.full(len(at), NEVER), np.full(len(first), NEVER), first.copy()
     numbers = np.arange(len(first))
@@ -197,5 +196,5 @@ def _emissions(
 
 
 def _at(changes: pa.Table, at: Ints) -> pa.Table:
-    """The changes at other times."""
+    """The changes, at other times."""
     return changes.set_column(changes.column_names.index(AT), AT, pa.array(at))

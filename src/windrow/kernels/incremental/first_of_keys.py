@@ -1,4 +1,4 @@
-"""The first rows of each key, over rows that never leave: its state is no more rows than are requested."""
+"""The first rows of each key, over rows that never leave: its state is only the requested number of rows."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["FirstRows", "is_bounded"]
 
 
 def is_bounded(operator: Keyed, *, appends: bool) -> bool:
-    """Whether rows behind the first are never among them any more."""
+    """Whether rows after the first ones can never become first."""
     return operator.first is not None and operator.first.limit is not None and appends
 
 
 @dataclass
 class FirstRows(Operated):
-    """Of each key no more rows are retained than are requested: those behind them never come before them."""
+    """Retains only the requested number of rows for each key: rows after them never become first."""
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.advance`."""

@@ -26,11 +26,11 @@ Bools = npt.NDArray[np.bool_]
 
 
 _ALL = "__all"
-"""A key that all rows have in common, of groups without keys."""
+"""The constant key of groups without keys."""
 
 
 def goes_on(operator: Keyed, schema: pa.Schema, *, appends: bool) -> bool:
-    """Whether all aggregates of an operator are updated from their state, as counts of DISTINCT are."""
+    """Whether all aggregates of an operator are updated from their state, as COUNT(DISTINCT) is."""
     is_distinct = operator.name == "distinct" and {*schema.names} <= {*operator.keys}
     if not (is_distinct or operator.name == "group"):
         return False
@@ -44,12 +44,12 @@ def _kind(schema: pa.Schema, argument: str | None) -> pa.DataType:
 
 @dataclass
 class RunningGroups(Operated):
-    """Groups of which all aggregates go on; takes what :class:`Operated` does."""
+    """Groups whose aggregates are all updated from state; it has the interface of :class:`Operated`."""
 
     groups: Tally = field(init=False)
     aggregates: list[Running] = field(init=False)
     otherwise: pa.Table | None = field(init=False)
-    """Of a group without keys, the row that is there while it has none."""
+    """The row of a group without keys while it is empty."""
 
     def empty(self) -> None:
         """Drop all state."""
@@ -76,11 +76,11 @@ class RunningGroups(Operated):
 
     @property
     def looked_at(self) -> int:
-        """How many groups, and values of these, have been looked at so far."""
+        """How many groups, and values of these, it has read so far."""
         return self.groups.looked_at + sum(each.looked_at for each in self.aggregates)
 
     def forget(self, is_over: Callable[[pa.Table], Bools]) -> None:
-        """As :meth:`Operated.forget`; groups of which nothing is there are forgotten too."""
+        """As :meth:`Operated.forget`; it drops empty groups too."""
         keys, places = self.groups.everything()
         gone = is_over(keys) | (self.groups.values[places, 0] == 0)
         self.groups.forget(keys.filter(pa.array(gone)))
@@ -105,7 +105,7 @@ class RunningGroups(Operated):
         return changed_in(output, times).combine_chunks()
 
     def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
-        """The groups of these rows in each piece of time of the micro-batch."""
+        """The groups of these rows in each interval of the micro-batch."""
         keys = self.operator.keys
         if not keys:
             keys = (_ALL,)
@@ -152,7 +152,7 @@ class RunningGroups(Operated):
             raise UnmatchedError from None
 
     def _output(self, events: Events, groups: pa.Table, enter: np.ndarray) -> pa.Table:
-        """The groups in each piece of time in which they have rows."""
+        """The groups in each interval in which they have rows."""
         changes = np.zeros(len(events.group), np.int64)
         np.add.at(changes, events.piece, events.sign)
         count = events.summed(changes, self.groups.values[events.places, 0])

@@ -1,11 +1,9 @@
-"""Operators over time-varying relations whose state is rows: joins, groups and the rest, a micro-batch at a
-time.
+"""Operators over time-varying relations whose state is rows: joins, groups and others, by micro-batch.
 
-An operator takes the rows that enter or leave in a micro-batch. It computes all rows of the affected keys
-anew, as :class:`windrow.kernels.zset.keyed_operator.Keyed` computes all rows, and emits what enters or leaves
-by that. A row from before the micro-batch has an ENTER a tick before it, and is emitted again only when it
-leaves. It leaves with the values with which it was emitted, also where a sum of the same floats has another
-last digit.
+An operator processes the rows that enter or leave in a micro-batch. It recomputes all rows of the affected
+keys, as :class:`windrow.kernels.zset.keyed_operator.Keyed` computes all rows, and emits the differences. A
+row from before the micro-batch has an ENTER a tick before it, and is emitted again only when it leaves. It
+leaves with the values with which it was emitted, even if a float sum has another last digit by then.
 
 The state is the present rows of the inputs, in a :class:`windrow.kernels.trace.Trace`. So a micro-batch
 costs what it receives, and the present rows of the same keys.
@@ -36,16 +34,16 @@ Ints = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.uint64]
 
 _STORED = {"given": "emitted"}
-"""By their names in checkpoints, attributes that have another name."""
+"""The names in checkpoints of attributes that have another name."""
 
 _TIMES = (pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64()))
 
 
 class UnmatchedError(Exception):
-    """A micro-batch that the operator cannot take, so that Spark is to evaluate all anew.
+    """A micro-batch that the operator cannot process, so that Spark must recompute everything.
 
-    Rows leave that are not retained, as what computes them has other values than when they came; or
-    numbers do not fit; `reason` is the error that the user is to see of these.
+    Rows leave that are not retained, because they were computed with other values than when they entered; or
+    numbers do not fit. `reason` is the error for the user.
     """
 
     def __init__(self, reason: WindrowError | None = None) -> None:
@@ -55,7 +53,7 @@ class UnmatchedError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What comes to a trace and goes from it in a micro-batch.
+    """The rows added to a trace and removed from it in a micro-batch.
 
     Attributes
     ----------
@@ -64,7 +62,7 @@ class Moves:
     come
         The rows that enter, with `ENTER` and `LEAVE`; they may leave in the micro-batch too.
     unknown
-        Those that leave and were not there.
+        Rows that leave and were not present.
     """
 
     places: Ints
@@ -74,7 +72,7 @@ class Moves:
 
     @staticmethod
     def of(trace: Trace, changes: pa.Table, times: Times) -> Moves:
-        """Those of rows that enter or leave, with `ENTER` and `LEAVE`."""
+        """The moves of rows that enter or leave, with `ENTER` and `LEAVE`."""
         enter = _ints(changes, ENTER)
         is_new = np.ones(len(enter), bool) if times.since is None else enter >= times.since
         none = np.zeros(0, np.int64)
@@ -86,7 +84,7 @@ class Moves:
         return Moves(places, leave[found], changes.filter(pa.array(is_new)), leaving.filter(pa.array(~found)))
 
     def done(self, trace: Trace, times: Times) -> None:
-        """Let the trace retain the rows that are there after the micro-batch."""
+        """Update the trace to the rows that are present after the micro-batch."""
         trace.remove(self.places)
         stay = _ints(self.come, LEAVE) >= times.until
         trace.add(self.come if stay.all() else self.come.filter(pa.array(stay)))
@@ -96,13 +94,13 @@ class Moves:
         return pa.concat_tables([_timed(trace.rows(self.places), times, self.leave), self.come])
 
     def others(self, trace: Trace, marks: Marks, times: Times) -> pa.Table:
-        """The rows with keys of these hashes that were there before, and stay."""
+        """The rows with keys of these hashes that were present before, and stay."""
         places = np.setdiff1d(trace.having(marks), self.places, assume_unique=True)
         return _timed(trace.rows(places), times, np.full(len(places), NEVER))
 
     def whole(self, trace: Trace, marks: Marks, times: Times) -> pa.Table:
-        """The rows with keys of these hashes that are there at some instant, in the order in which they
-        came; and perhaps others that come.
+        """The rows with keys of these hashes that are present at some instant, in order of arrival; and
+        possibly others that enter.
         """
         places = trace.having(marks)
         leave = np.full(len(places), NEVER)
@@ -113,7 +111,7 @@ class Moves:
 
 @dataclass
 class Operated:
-    """An operator and the rows that it retains.
+    """An operator and its retained rows.
 
     Parameters
     ----------
@@ -122,7 +120,7 @@ class Operated:
     schemas
         The columns of each of its sides, without `ENTER` and `LEAVE`.
     result
-        Those of its output, with them.
+        The columns of its output, including the times.
     appends
         Whether no row of its sides ever leaves.
     """
@@ -159,12 +157,12 @@ class Operated:
 
     @property
     def looked_at(self) -> int:
-        """How many retained rows have been looked at so far."""
+        """How many retained rows it has read so far."""
         return sum(trace.looked_at for trace in self.sides)
 
     @property
     def state(self) -> dict[str, Any]:
-        """The state between micro-batches, by the names that it has in checkpoints."""
+        """The state between micro-batches, by the names in checkpoints."""
         return {"sides": self.sides, "given": self.emitted}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -173,17 +171,17 @@ class Operated:
             setattr(self, _STORED.get(name, name), state[name])
 
     def forget(self, is_over: Callable[[pa.Table], Bools]) -> None:
-        """Drop the state of keys that change no more, of which `is_over` says which rows they are."""
+        """Drop the state of keys that are final; `is_over` finds their rows."""
         for trace in (*self.sides, *([] if self.emitted is None else [self.emitted])):
             trace.remove(trace.where(is_over))
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
-        """What changes by changes of its sides: rows with `ENTER` and `LEAVE`.
+        """The changes of the output by changes of its sides: rows with `ENTER` and `LEAVE`.
 
         Raises
         ------
         UnmatchedError
-            With rows that leave and were not there; the state is then no longer right.
+            For rows that leave and were not present; the state is then no longer valid.
         """
         moves = []
         for trace, change in zip(self.sides, changes, strict=True):
@@ -205,7 +203,7 @@ class Operated:
         return output if self.emitted is None else self._as_emitted(self.emitted, output, times)
 
     def _as_emitted(self, emitted: Trace, output: pa.Table, times: Times) -> pa.Table:
-        """The same, in which groups leave with the values with which they were emitted."""
+        """The output, in which groups leave with the values with which they were emitted."""
         leaves = np.zeros(output.num_rows, bool)
         if times.since is not None:
             leaves = _ints(output, ENTER) < times.since
@@ -225,7 +223,7 @@ class Operated:
         return output
 
     def _work(self, moves: list[Moves], times: Times) -> Iterator[tuple[pa.Table, ...]]:
-        """The rows that the operator takes, once or twice."""
+        """The rows that the operator processes, in one or two passes."""
         changed = [each.changed(trace, times) for each, trace in zip(moves, self.sides, strict=True)]
         marks = [hashes(rows, self.operator.keys) for rows in changed]
         if not any(map(len, marks)):
@@ -244,18 +242,18 @@ class Operated:
             yield moves[0].others(self.sides[0], marks[1], times), changed[1]
 
     def _near(self, rows: pa.Table, times: Times) -> pa.Table:  # noqa: ARG002 - of some
-        """Of the rows with the keys of those that change, those that may change with them."""
+        """Of the rows with affected keys, those that may change."""
         return rows
 
 
 def changed_in(rows: pa.Table, times: Times) -> pa.Table:
-    """Those of the rows that enter or leave in a micro-batch."""
+    """The rows that enter or leave in a micro-batch."""
     changed = times.changed(_ints(rows, ENTER), _ints(rows, LEAVE))
     return rows if changed.all() else rows.filter(pa.array(changed))
 
 
 def _timed(rows: pa.Table, times: Times, leave: Ints) -> pa.Table:
-    """Rows that were there before a micro-batch, with the instants of their changes in it."""
+    """Rows from before a micro-batch, with the instants of their changes in it."""
     assert times.since is not None or not rows.num_rows
     enter = np.full(rows.num_rows, (times.since or 0) - 1)
     return rows.append_column(ENTER, pa.array(enter)).append_column(LEAVE, pa.array(leave))

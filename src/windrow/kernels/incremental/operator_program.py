@@ -1,8 +1,8 @@
-"""A program: operators over time-varying relations, and what is computed between them, as data.
+"""A program: operators over time-varying relations, and the computations between them, as data.
 
-Changes arrive at *leaves*; the output of an operator is a leaf again. Between leaves and operators are
-*fragments*. A fragment computes each row by itself, or the rows of one piece of time by themselves. So a
-program runs anywhere: on the driver, and in tasks, which are sent it.
+Changes arrive at *leaves*; the output of an operator is another leaf. Between leaves and operators are
+*fragments*. A fragment computes each row alone, or the rows of each time interval alone. So a program runs
+anywhere: on the driver, and in tasks, to which it is sent.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Ending:
-    """What says that keys are over: a column of theirs is below what the watermark is mapped to.
+    """The condition that closes keys: a column of theirs is below the mapped watermark.
 
     Attributes
     ----------
     column
         The column.
     origin
-        Where the stream stands in the query, for errors.
+        The place of the stream in the query, for errors.
     mapped, kind
-        How a watermark is mapped, and the type of the column, as texts by which both are known.
+        The mapping of a watermark, and the type of the column, as texts that identify both.
     """
 
     column: str
@@ -50,24 +50,24 @@ class Ending:
 
 @dataclass(frozen=True, eq=False)
 class ProgramFragment:
-    """What is computed from the rows of leaves.
+    """A computation on the rows of leaves.
 
     Attributes
     ----------
     number
-        By which it is known to whoever computes what is not computed here.
+        The number by which a fragment is identified when it is not computed here.
     leaves
-        The numbers of those that it reads.
+        The numbers of the leaves that it reads.
     schema
         Its columns.
     reads
-        Of each leaf, the columns that it needs.
+        The columns that it needs of each leaf.
     chosen
         Where it does no more than that: the columns of its one leaf that it passes on.
     computed
-        Where it does no more than what can be done in memory: that.
+        The computation in memory, if that is all that it does.
     parts
-        Where it has the rows of several one after the other, each of them in memory: these.
+        The parts in memory whose rows it concatenates, if that is what it does.
     """
 
     number: int
@@ -80,11 +80,11 @@ class ProgramFragment:
 
     @property
     def is_in_memory(self) -> bool:
-        """Whether it is computed in memory, but for values of which that cannot be said."""
+        """Whether it is computed in memory, except for values that only Spark computes."""
         return self.chosen is not None or self.computed is not None or bool(self.parts)
 
     def rows(self, tables: Mapping[int, pa.Table], otherwise: Otherwise) -> pa.Table:
-        """What it makes of the rows of its leaves."""
+        """Its result for the rows of its leaves."""
         read = {number: tables[number] for number in self.leaves if number in tables}
         if not any(table.num_rows for table in read.values()):
             return self.schema.empty_table()
@@ -94,7 +94,7 @@ class ProgramFragment:
         return made.cast(self.schema).combine_chunks()
 
     def _made(self, read: Mapping[int, pa.Table]) -> pa.Table | None:
-        """What is made in memory; None where that is not all there is to it."""
+        """The result in memory; None if that is not the whole result."""
         if not self.is_in_memory:
             return None
         if self.parts:
@@ -117,12 +117,12 @@ class ProgramFragment:
 
 
 Otherwise = Callable[[ProgramFragment, Mapping[int, pa.Table]], pa.Table]
-"""Computes a fragment of the rows of its leaves, where it is not computed in memory, or of other values."""
+"""Computes a fragment for the rows of its leaves, if it cannot be computed in memory or for such values."""
 
 
 @dataclass(frozen=True, eq=False)
 class ProgramNode:
-    """An operator: its inputs, the leaf of its output, and what says that keys are closed.
+    """An operator: its inputs, the leaf of its output, and the conditions that close its keys.
 
     `result` are the columns of its output; `appends` says that no row of its sides ever leaves.
     """
@@ -142,7 +142,7 @@ class ProgramNode:
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """Operators, inputs first, and what is made of their output.
+    """Operators, inputs first, and the computations on their output.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class Program:
     outputs
         The output of the program.
     beginning
-        A leaf of one row, which comes in the first micro-batch; None where nothing reads it.
+        A leaf of one row, which arrives in the first micro-batch; None if nothing reads it.
     """
 
     nodes: tuple[ProgramNode, ...]
@@ -160,7 +160,7 @@ class Program:
 
     @property
     def fragments(self) -> list[ProgramFragment]:
-        """All that is computed."""
+        """All fragments."""
         return [*(side for node in self.nodes for side in node.sides), *self.outputs]
 
     def read(self, leaf: int) -> frozenset[str]:
@@ -169,7 +169,7 @@ class Program:
 
     @property
     def endings(self) -> list[Ending]:
-        """What says that keys of operators are over."""
+        """The conditions that close keys of operators."""
         return [ending for node in self.nodes for ending in node.until]
 
 
@@ -204,17 +204,17 @@ class Run:
 
     @property
     def looked_at(self) -> int:
-        """How many retained rows the operators have looked at so far."""
+        """How many retained rows the operators have read so far."""
         return sum(operated.looked_at for operated in self.operators)
 
     @property
     def forgets(self) -> bool:
-        """Whether all operators drop their state when time has passed, or have none."""
+        """Whether all operators drop their state as time passes, or have none."""
         pairs = zip(self.program.nodes, self.operators, strict=True)
         return all(bool(node.until) or isinstance(operated, FixedWindows) for node, operated in pairs)
 
     def forget(self, is_over: Callable[[Sequence[Ending]], Callable[[pa.Table], Bools]]) -> None:
-        """Drop the state of closed keys; `is_over` says how to find them among rows."""
+        """Drop the state of closed keys; `is_over` finds their rows."""
         for node, operated in zip(self.program.nodes, self.operators, strict=True):
             if node.until:
                 operated.forget(is_over(node.until))
@@ -232,7 +232,7 @@ class Run:
     def advance(
         self, incoming: Mapping[int, pa.Table], times: Times, origin: int | None = None
     ) -> list[pa.Table]:
-        """What changes in each output.
+        """The changes of each output.
 
         Parameters
         ----------

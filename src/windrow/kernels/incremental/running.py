@@ -29,23 +29,23 @@ _PLACE = "place"
 
 
 class MismatchError(Exception):
-    """More leaves than there is."""
+    """More rows leave than there are."""
 
 
 @dataclass(frozen=True)
 class Events:
-    """What comes and goes in a micro-batch, in order of the pieces of time that begin with it.
+    """The rows that enter and leave in a micro-batch, in order of the intervals that begin with them.
 
     Attributes
     ----------
     rows
-        What comes or goes.
+        The rows that enter or leave.
     piece, sign
-        Of each row: the piece of time that it begins, and 1 or -1.
+        For each row: the interval that it begins, and 1 or -1.
     group
-        Of each piece, in order, the group: numbers from 0 on.
+        The group of each interval, in order: numbers from 0 on.
     places
-        Of each group, the place of its numbers.
+        The place of each group's numbers.
     """
 
     rows: pa.Table
@@ -56,16 +56,16 @@ class Events:
 
     @property
     def leaves(self) -> Bools:
-        """Which rows go."""
+        """Which rows leave."""
         return self.sign < 0
 
     @property
     def first(self) -> Ints:
-        """The first piece of each group."""
+        """The first interval of each group."""
         return np.searchsorted(self.group, np.arange(len(self.places)))
 
     def summed(self, changes: Ints, base: Ints) -> Ints:
-        """What there is in each piece, of what there was in groups before and the changes of pieces."""
+        """The totals in each interval, from those of the groups before and the changes of the intervals."""
         total = np.cumsum(changes, axis=0)
         first = self.first
         before = base - (total[first] - changes[first])
@@ -77,23 +77,23 @@ class Running(Protocol):
     """An aggregate of groups."""
 
     def advance(self, events: Events) -> pa.Array:
-        """Its value in each piece."""
+        """Its value in each interval."""
 
     def forget(self, places: Ints) -> None:
-        """Let go of groups; others will be at their places."""
+        """Drop the state of groups; others will reuse their places."""
 
     @property
     def retained(self) -> int:
-        """How many values are retained beside one for each group."""
+        """How many values are retained besides one for each group."""
 
     @property
     def looked_at(self) -> int:
-        """How many of these have been looked at so far."""
+        """How many of these it has read so far."""
 
 
 @dataclass
 class Added:
-    """Counts, and sums that are exact: their states are added and subtracted."""
+    """Counts, and exact sums: their states are added and subtracted."""
 
     spec: AggregateSpec
     kind: pa.DataType
@@ -158,16 +158,16 @@ class _Values:
 
     @property
     def looked_at(self) -> int:
-        """How many values have been looked at so far."""
+        """How many values it has read so far."""
         return self.tally.looked_at + self._by_group.looked_at
 
     def changes(self, events: Events, column: pa.Array, piece: Ints, sign: Ints) -> tuple[Ints, Ints, Ints]:
-        """When groups come to have a value, or have it no more.
+        """When groups gain a value, or lose it.
 
         Returns
         -------
         place, piece, change
-            Of each change: the value's place, in order of these and of the pieces; and 1 or -1.
+            For each change: the value's place, in order of these and of the intervals; and 1 or -1.
         """
         place, of = self.places(events.places[events.group[piece]], column)
         values = self.tally.values[:, 0]
@@ -205,7 +205,7 @@ class _Values:
         return found.places, of
 
     def forget(self, groups: Ints) -> None:
-        """Let go of what groups have."""
+        """Drop the values of groups."""
         found = self._by_group.having(hashes(pa.table({"group": groups}), ("group",)))
         found = found[np.isin(self._by_group.rows(found).column("group").to_numpy(), groups)]
         self.tally.forget(self._by_group.rows(found))
@@ -223,7 +223,7 @@ class _Values:
 
 @dataclass
 class DistinctCount:
-    """How many values groups have."""
+    """The number of distinct values of groups."""
 
     spec: AggregateSpec
     kind: pa.DataType
@@ -267,8 +267,8 @@ class DistinctCount:
 class Extreme:
     """The least or the greatest value of groups.
 
-    While nothing leaves, that is all there is to know. What groups have is put together when something first
-    does.
+    While no row leaves, its state is that value alone. All values of the groups are collected when a row
+    first leaves.
     """
 
     spec: AggregateSpec
@@ -306,7 +306,7 @@ class Extreme:
         self.values.forget(places)
 
     def _grown(self, events: Events, codes: Ints, piece: Ints) -> tuple[Ints, Bools]:
-        """Where nothing leaves: the best of what was and what comes."""
+        """If no row leaves: the best of the earlier value and the new ones."""
         best, known = self._best(codes, piece, len(events.group))
         first = events.first
         was, is_known = self.best.values[events.places].T
@@ -327,7 +327,7 @@ class Extreme:
         return best, known
 
     def _affected(self, events: Events, codes: Ints, piece: Ints, sign: Ints) -> tuple[Ints, Bools]:
-        """Where something leaves: the best of all that groups have in each piece."""
+        """If a row leaves: the best of all values of the groups in each interval."""
         for group, waiting in self.waiting:
             place, of = self.values.places(group, pa.array(waiting))
             np.add.at(self.values.tally.values[:, 0], place, np.bincount(of, minlength=len(place)))
@@ -364,7 +364,7 @@ class Extreme:
         return best, known
 
     def _best(self, codes: Ints, piece: Ints, count: int) -> tuple[Ints, Bools]:
-        """The best in each piece, and where there is one."""
+        """The best in each interval, and whether there is one."""
         least, greatest = np.iinfo(np.int64).min, np.iinfo(np.int64).max
         is_max = self.spec.function == "max"
         best = np.full(count, least if is_max else greatest)
@@ -390,7 +390,7 @@ class Extreme:
 
 @dataclass
 class Merged:
-    """What nothing leaves: the state of the rows that come is merged into that of those before.
+    """An aggregate that no row leaves: the state of new rows is merged into the earlier state.
 
     Parameters
     ----------
@@ -459,14 +459,14 @@ def _at(states: pa.Table, places: Ints) -> pa.Table:
 
 
 def _put_at(states: pa.Table, places: Ints, put: pa.Table) -> pa.Table:
-    """The states with others at some places."""
+    """The states, with others at some places."""
     source = np.arange(len(states))
     source[places] = len(states) + np.arange(len(places))
     return pa.concat_tables([states, put.cast(states.schema)]).take(pa.array(source))
 
 
 def running(spec: AggregateSpec, kind: pa.DataType, *, appends: bool) -> Running | None:
-    """An aggregate that goes on from what it was; None for those that need their rows.
+    """The form of an aggregate that is updated from state; None for those that need their rows.
 
     `appends` says that no row of the groups ever leaves.
     """
@@ -496,6 +496,6 @@ def _valid(column: pa.Array, events: Events) -> tuple[pa.Array, Ints, Ints]:
 
 
 def _stretches(numbers: Ints) -> tuple[list[int], list[int]]:
-    """Where numbers that never fall change: begins and ends."""
+    """The runs of equal numbers in a sequence that never decreases: begins and ends."""
     begins = np.flatnonzero(np.diff(numbers, prepend=-1)).tolist()
     return begins, [*begins[1:], len(numbers)] if begins else []

@@ -18,18 +18,18 @@ Ints = npt.NDArray[np.int64]
 
 
 class Standing:
-    """The rows that are in a relation, each different one with how often it is there."""
+    """The rows of a relation, each distinct one with its count."""
 
     def __init__(self) -> None:
         self._rows: pa.Table | None = None
 
     def advance(self, changes: pa.Table, instants: Ints) -> pa.Table:
-        """The rows at each instant: their columns, `AT`, and in `DIFF` how often they are there.
+        """The rows at each instant: their columns, `AT`, and their count in `DIFF`.
 
         Parameters
         ----------
         changes
-            What enters and leaves in a micro-batch: columns, `AT` and `DIFF`.
+            The rows that enter and leave in a micro-batch: columns, `AT` and `DIFF`.
         instants
             Instants of the micro-batch, in order.
 

@@ -1,4 +1,4 @@
-"""Chooses the live operator for a node of a plan: by rows, by aggregates, first rows, or windows of time."""
+"""Chooses the live operator for a node of a plan: by rows, by aggregates, first rows, or time windows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["stepwise"]
 def stepwise(
     operator: Keyed, schemas: tuple[pa.Schema, ...], result: pa.Schema, *, appends: bool = False
 ) -> Operated:
-    """An operator without state; takes what :class:`windrow.kernels.incremental.Operated` does."""
+    """An operator without state; it has the interface of :class:`windrow.kernels.incremental.Operated`."""
     kind = Operated
     if operator.windows is not None:
         kind = Sessions if operator.windows.kind == "SESSION" else FixedWindows

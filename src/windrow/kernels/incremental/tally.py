@@ -1,4 +1,4 @@
-"""State that is numbers by key."""
+"""Numeric state by key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLACE = "place"
 
 
 class Numbers:
-    """Rows of int64, of which there come to be more: each time twice as many as there is room for.
+    """A growing array of int64 rows: its capacity doubles when it is full.
 
     Parameters
     ----------
@@ -37,40 +37,40 @@ class Numbers:
 
     @property
     def values(self) -> Ints:
-        """The numbers, which may be changed in it until there are more."""
+        """The numbers, a view that is valid until the array grows."""
         return self._room[: self._count]
 
     def grow(self, count: int) -> None:
-        """Let there be so many rows at least; new ones are 0."""
+        """Grow to at least so many rows; new ones are 0."""
         if count > len(self._room):
             more = max(count, 2 * len(self._room)) - len(self._room)
             self._room = np.concatenate([self._room, np.zeros((more, self._room.shape[1]), np.int64)])
         self._count = max(self._count, count)
 
     def stored_attributes(self) -> dict[str, Any]:
-        """What :mod:`windrow.kernels.stored` has of it: no more than there is."""
+        """The stored form for :mod:`windrow.kernels.stored`: without spare capacity."""
         return {"_room": self.values, "_count": self._count}
 
     def remake(self) -> None:
-        """Nothing is missing."""
+        """Nothing to recompute."""
 
     def clear(self, places: Ints) -> None:
-        """Let these be 0 again, as far as they are there."""
+        """Reset these to 0, as far as they exist."""
         self.values[places[places < self._count]] = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Keys that were requested.
+    """The places of requested keys.
 
     Attributes
     ----------
     places
         Where the numbers of each are.
     keys
-        They, as they were first added: equal keys may differ to the eye, as zeros of either sign do.
+        The keys, as they were first added: equal keys may be written differently, like zeros of either sign.
     is_new
-        Which of them were added now.
+        Which of them are new.
     """
 
     places: Ints
@@ -111,11 +111,11 @@ class Tally:
 
     @property
     def looked_at(self) -> int:
-        """How many keys have been looked at so far."""
+        """How many keys it has read so far."""
         return self._keys.looked_at
 
     def find(self, keys: pa.Table) -> Counted:
-        """Where the numbers of these keys are, each of another; those that are new are added."""
+        """The places of these distinct keys; new ones are added."""
         keys = keys.select(self.schema.names).cast(self.schema)
         found = self._keys.find(keys)
         places = np.full(keys.num_rows, -1)
@@ -131,19 +131,19 @@ class Tally:
         return Counted(places, added, is_new)
 
     def _taken(self, count: int) -> Ints:
-        """So many places, those first that have been released."""
+        """So many places, released ones first."""
         size = len(self._numbers)
         back, self._free = self._free[:count], self._free[count:]
         self._numbers.grow(size + count - len(back))
         return np.concatenate([back, np.arange(size, size + count - len(back))])
 
     def everything(self) -> tuple[pa.Table, Ints]:
-        """All keys, and where their numbers are."""
+        """All keys, and the places of their numbers."""
         found = self._keys.everything()
         return self._keys.rows(found), self._keys.note(_PLACE, found)
 
     def forget(self, keys: pa.Table) -> None:
-        """Let go of keys that are there; others take their places."""
+        """Drop existing keys; others reuse their places."""
         found = self._keys.find(keys)
         places = self._keys.note(_PLACE, found.places)
         self._keys.remove(found.places)

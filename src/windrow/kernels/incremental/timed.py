@@ -1,4 +1,4 @@
-"""Tumbling, sliding and session windows of time, a micro-batch at a time."""
+"""Tumbling, sliding and session windows, by micro-batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["FixedWindows", "Sessions"]
 
 @dataclass
 class FixedWindows(Operated):
-    """TUMBLE, HOP and CUMULATE: the windows of a row depend on nothing but the row, so none is retained."""
+    """TUMBLE, HOP and CUMULATE: the windows of a row depend only on the row, so none is retained."""
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:  # noqa: ARG002
         """As :meth:`Operated.advance`."""
@@ -41,7 +41,7 @@ class FixedWindows(Operated):
 
 @dataclass
 class Sessions(Operated):
-    """SESSION: all rows of a key are retained, and those within reach of a new one looked at again."""
+    """SESSION: all rows of a key are retained, and those within reach of a new one are recomputed."""
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.advance`."""

@@ -23,13 +23,13 @@ _SPARE = 8
 
 @dataclass(frozen=True)
 class Times:
-    """The instants of a micro-batch: of changes ``since <= at < until``, of the first all before `until`."""
+    """The instants of a micro-batch: changes ``since <= at < until``; in the first, all before `until`."""
 
     since: int | None
     until: int
 
     def clipped(self, enter: Ints, leave: Ints) -> tuple[Ints, Ints]:
-        """When rows are there, as far as is known: what was there before enters a tick earlier."""
+        """When rows are present, as far as is known: earlier rows enter a tick before the micro-batch."""
         if self.since is not None:
             enter = np.maximum(enter, self.since - 1)
         return enter, np.where(leave >= self.until, NEVER, leave)
@@ -45,7 +45,7 @@ class Times:
         return changed
 
     def seen(self, enter: Ints, leave: Ints) -> Bools:
-        """Which rows are there at some instant of the micro-batch, or just before it."""
+        """Which rows are present at some instant of the micro-batch, or just before it."""
         seen = (enter < self.until) & (enter < leave)
         if self.since is not None:
             seen &= leave >= self.since
@@ -59,9 +59,9 @@ class TimedRows:
     Attributes
     ----------
     rows
-        Their columns, among them the rowtime.
+        Their columns, including the rowtime.
     enter, leave
-        int64; `leave` is `NEVER` for those that nothing has pushed out so far.
+        int64; `leave` is `NEVER` for rows that nothing has pushed out so far.
     chunk
         int64, the number of the file that contains each row.
     marks
@@ -69,7 +69,7 @@ class TimedRows:
     reached
         The frontier: rows that left before it are no longer retained, though some may still be in the table.
     needed
-        Until when rows are retained, where that is longer than they stay.
+        Until when rows are retained, if that is longer than they stay.
     """
 
     rows: pa.Table
@@ -84,7 +84,7 @@ class TimedRows:
     def of(
         rows: pa.Table, enter: Ints, leave: Ints, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()
     ) -> TimedRows:
-        """Rows with the marks of these keys."""
+        """Rows with the hashes of these keys."""
         return TimedRows(rows, enter, leave, chunk, {key: hashes(rows, key) for key in keys})
 
     def __len__(self) -> int:
@@ -98,18 +98,18 @@ class TimedRows:
 
     @property
     def stays(self) -> Bools:
-        """Which rows nothing has pushed out so far."""
+        """Which rows have not been pushed out so far."""
         stays: Bools = self.leave == NEVER
         return stays
 
     def at(self, frontier: int) -> TimedRows:
-        """The rows retained at a frontier; the table is only made anew when an eighth of it has left."""
+        """The rows retained at a frontier; the table is only rebuilt when an eighth of it has left."""
         there = replace(self, reached=frontier)
         mask = there.alive
         return there.where(mask) if _SPARE * int(mask.sum()) < (_SPARE - 1) * len(mask) else there
 
     def with_rows(self, more: TimedRows) -> TimedRows:
-        """These rows, and then more."""
+        """These rows, followed by more."""
         if not len(more):
             return self
         rows = pa.concat_tables([self.rows, more.rows]).combine_chunks()
@@ -130,31 +130,31 @@ class TimedRows:
         return TimedRows(rows, *times, self.chunk[mask], marks, self.reached, needed)
 
     def pushed(self, places: Ints, leave: Ints) -> TimedRows:
-        """The same with other instants at which the rows at these places leave."""
+        """The rows, where those at these places leave at other instants."""
         changed = self.leave.copy()
         changed[places] = leave
         return replace(self, leave=changed)
 
     def entering(self, places: Ints, enter: Ints) -> TimedRows:
-        """The same with other instants at which the rows at these places enter."""
+        """The rows, where those at these places enter at other instants."""
         changed = self.enter.copy()
         changed[places] = enter
         return replace(self, enter=changed)
 
     def needed_until(self, places: Ints, until: Ints) -> TimedRows:
-        """The same with the rows at these places retained until then."""
+        """The rows, where those at these places are retained until then."""
         changed = (self.leave if self.needed is None else self.needed).copy()
         changed[places] = until
         return replace(self, needed=changed)
 
     def alike(self, key: tuple[str, ...], some: Bools) -> Bools:
-        """The rows that have a key of `some` of them, and perhaps more."""
+        """The rows that have the key of `some` row, with possible false positives."""
         if not key:
             return np.full(len(self), bool(some.any()))
         return self.having(key, self.marks[key][some])
 
     def having(self, key: tuple[str, ...], marks: Marks) -> Bools:
-        """The rows that have a key with one of these marks, and perhaps more."""
+        """The rows that have a key with one of these hashes, with possible false positives."""
         if not key:
             return np.full(len(self), bool(len(marks)))
         return among(self.marks[key], marks)

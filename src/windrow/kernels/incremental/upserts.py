@@ -20,20 +20,20 @@ _KEY = "__key"
 
 @dataclass(frozen=True, eq=False)
 class Became:
-    """What became of keys.
+    """The upserts and deletes of keys.
 
     Attributes
     ----------
     rows
-        Of each key that has changed the row that it has now, or the last one if it has none.
+        For each changed key, its row, or its last row if it has none any more.
     at
         When the key changed last.
     is_there
         Whether it has a row now.
     was_there
-        Whether it had another before.
+        Whether it had a row before.
     twice
-        The place of a row whose key has two rows at once; None if there is none.
+        The place of a row whose key has two rows at the same time; None if there is none.
     """
 
     rows: pa.Table
@@ -44,9 +44,9 @@ class Became:
 
 
 def upserts(changes: pa.Table, key: Sequence[str], compared: pa.Table | None = None) -> Became:
-    """What became of the keys of changes, which have `DIFF` and `AT`, in ticks, beside their columns.
+    """The upserts and deletes from changes, which have `DIFF` and `AT`, in ticks, besides their columns.
 
-    `compared` is as :func:`windrow.kernels.incremental.netted` has it.
+    `compared` is as in :func:`windrow.kernels.incremental.netted`.
     """
     columns = [name for name in changes.column_names if name not in (AT, DIFF)]
     compared = changes if compared is None else compared

@@ -24,7 +24,7 @@ class Versions:
     Parameters
     ----------
     schema
-        The columns by which rows are grouped; without, all are of one group.
+        The columns by which rows are grouped; without columns, there is one group.
     """
 
     schema: pa.Schema
@@ -49,14 +49,14 @@ class Versions:
         return changes.append_column("__version", pa.array(number.astype(np.int64)))
 
     def forget(self, is_over: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> None:
-        """Let go of groups that change no more, as is said of their keys."""
+        """Drop the state of groups that are final, according to their keys."""
         self._groups.remove(self._groups.where(is_over))
 
     def __len__(self) -> int:
         return len(self._groups)
 
     def _counted(self, firsts: pa.Table, counts: np.ndarray) -> np.ndarray:
-        """How many changes these groups had before; they are to have so many more."""
+        """The number of earlier changes of these groups, which then grows by these counts."""
         if not self._key:
             before = np.full(len(counts), self._all)
             self._all += int(counts.sum())

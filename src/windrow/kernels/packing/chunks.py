@@ -87,7 +87,7 @@ def unpack(chunks: Iterable[pa.Buffer]) -> pa.Table | None:
 
 
 def joined(tables: list[pa.Table]) -> pa.Table | None:
-    """The rows of tables that differ at most in which columns are dictionary-coded; None for no tables."""
+    """The rows of tables that differ at most in dictionary encoding; None for no tables."""
     if not tables:
         return None
     for at, field in enumerate(tables[0].schema):
@@ -137,8 +137,8 @@ def _in_runs(table: pa.Table, shards: np.ndarray, edges: np.ndarray) -> Iterator
 class Borders:
     """The rows of a task that are nearest to the edges of slices.
 
-    For each slice it retains as many of the first and of the last rows as any other may need, and all that
-    are in reach of the slice before it.
+    For each slice it retains as many of the first and last rows as any other slice may need, and all in reach
+    of the slice before it.
     """
 
     def __init__(self, layout: Layout, order: tuple[SortKey, ...], halo: Halo) -> None:

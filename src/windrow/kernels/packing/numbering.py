@@ -41,7 +41,7 @@ def numbered_in_order(rows: pa.Table, keys: Sequence[str]) -> Ints:
 
 
 def _is_equal_by_bits(kind: pa.DataType) -> bool:
-    """Whether values of a type are equal where their bits are."""
+    """Whether values of a type are equal exactly if their bits are."""
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_integer(kind)

@@ -33,7 +33,7 @@ class FilePart:
 
     @classmethod
     def of(cls, path: str) -> FilePart:
-        """A file as it is now, of which nothing is read here; an OSError if there is none."""
+        """A file in its present state, unread; an OSError if there is none."""
         found = Path(path).stat()
         return cls(path, (), found.st_size, found.st_mtime_ns)
 
@@ -109,7 +109,7 @@ class FileScan:
         return name in self.full
 
     def only(self, names: Sequence[str]) -> FileScan:
-        """The same rows with these of their columns."""
+        """The same rows with only these columns."""
         made = only(self.made, names)
         read = frozenset(made.columns.values())
         columns = pa.schema([field for field in self.columns if field.name in read])

@@ -87,7 +87,7 @@ def shards_of(layout: Layout, rows: pa.Table, partition: tuple[str, ...], order:
 
 
 def _of_coded(layout: Layout, column: pa.ChunkedArray) -> Array:
-    """The bucket of every row by its key, with one hash for each value of the dictionary."""
+    """The bucket of every row by its key; each value of the dictionary is hashed once."""
     array = one_array(column)
     values = array.dictionary
     # the last is that of NULL

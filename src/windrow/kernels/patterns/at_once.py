@@ -1,15 +1,16 @@
 """Finds the matches of simple patterns at all rows at once, without a machine.
 
-A pattern is simple where its conditions read rows and their neighbours alone, and nothing but a single
-variable is repeated without bound. For a part of such a pattern and what may follow it, one array says at
-which rows the part and the rest match, and another where the preferred way through the part ends: the largest
-(greedy) or the smallest (reluctant) number of rows in the run of the variable after which the rest matches.
+A pattern is simple if its conditions read only rows and their neighbours, and it repeats only single
+variables without bound. For each part of such a pattern and its continuation, one array has the rows at which
+both match. Another has where the preferred match of the part ends: after the largest (greedy) or the smallest
+(reluctant) number of rows in the variable's run after which the continuation matches.
 
-Rows are laid out with an empty place after each partition, at which no variable matches: the place before
-which a match that reaches the partition's end ends.
+Rows are laid out with an empty place after each partition, at which no variable matches. A match that reaches
+the partition's end ends before that place.
 
-Where more rows may come, a third array says at which rows the part and the rest are *open*: a way that is
-preferred to the match, or any way if there is none, has taken all rows up to the limit and may go on.
+If more rows may arrive, a third array has the rows at which the part and its continuation are *open*: an
+attempt that is preferred to the match, or any attempt if there is none, has taken all rows up to the limit
+and may continue.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ __all__ = ["FoundMatches", "is_simple", "matches_at_once"]
 
 _MOST_RUNS = 40
 _MOST_PERMUTED = 4
-"""The permutations of more parts have more runs."""
+"""The limit of parts in a PERMUTE: more parts have too many runs."""
 Array = np.ndarray
 Follow = Callable[[Array, Array], Array]
 Solved = tuple[Array, Array | None, Follow]
-"""Where a part matches, where it is open (None where all rows are there), and how it is followed."""
+"""Where a part matches, where it is open (None if all rows are there), and how to follow it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """From `low` to `high` rows of a label."""
+    """From `low` to `high` rows with a label."""
 
     label: int
     low: int
@@ -45,14 +46,14 @@ class _Run:
 
 
 Part = _Run | Edge | tuple["Part", ...] | list["Part"]
-"""A run, an edge, one part after the other, or one of the parts, the first that leads to a match."""
+"""A run, an edge, a sequence of parts, or a choice of parts, the first that leads to a match."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundMatches:
     """The matches: first rows and lengths; the labels of all their rows, and which of these are excluded.
 
-    `undecided_from` is of each partition the first row from which a match may begin that is not known yet.
+    `undecided_from` is, for each partition, the first row from which a match may begin that is not known yet.
     """
 
     start: Array
@@ -75,7 +76,7 @@ def is_simple(tree: Tree) -> bool:
 
 
 def _part(tree: Tree) -> Part | None:
-    """The pattern by its runs; None where it is not simple."""
+    """The pattern as runs; None if it is not simple."""
     match tree:
         case Label(number=number, excluded=excluded):
             return _Run(number, 1, 1, True, excluded)
@@ -136,9 +137,10 @@ def matches_at_once(
     skip
         ``past last`` or ``next``.
     begin, limit
-        int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; those beside them are seen.
+        int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; conditions may read rows
+        beside them.
     complete
-        bool, (partitions,): whether no more rows of a partition will come.
+        bool, (partitions,): whether a partition receives no more rows.
     """
     part = _part(tree)
     assert part is not None
@@ -171,9 +173,9 @@ def matches_at_once(
 class _Places:
     """The rows, with a place after each partition.
 
-    `counts` are, of the solution that was followed, how many rows each of its runs has, one run after the
-    other as they stand in the pattern; `labels` and `excluded` are those of the runs. Of each place, `end` is
-    that of its partition, and `limit` the place before which rows may be taken.
+    For the solution that is followed, `counts` has the number of rows of each of its runs, in the order of
+    the pattern; `labels` and `excluded` are those of the runs. For each place, `end` is that of its
+    partition, and `limit` the place before which rows may be taken.
     """
 
     def __init__(self, satisfied: Array, bounds: Array, limit: Array, complete: Array) -> None:
@@ -199,22 +201,22 @@ class _Places:
         self.excluded: list[bool] = []
 
     def run_end(self, label: int) -> Array:
-        """Of each place the first one from there on at which the label does not match."""
+        """For each place, the first place from there on at which the label does not match."""
         if label not in self.run_ends:
             stops = np.where(self.satisfied[label], self.count, self.here)
             self.run_ends[label] = np.minimum.accumulate(stops[::-1])[::-1]
         return self.run_ends[label]
 
     def searched(self, begin: Array) -> Array:
-        """The places of the rows from these of each partition on, up to the limit."""
+        """The places of the rows from these on in each partition, up to the limit."""
         first = np.repeat(begin + np.arange(len(begin)), np.diff(np.flatnonzero(self.is_end), prepend=-1))
         found: Array = (self.here >= first) & (self.here < self.limit)
         return found
 
     def solved(self, part: Part, rest: Array, rest_open: Array | None) -> Solved:
-        """Where a part and then the rest match, and the places at which the preferred way through it ends.
+        """Where a part and then the rest match, and the places at which the preferred match of the part ends.
 
-        The latter gets places, and returns those of them at which they do and the part is on the way.
+        The latter is a function from places to those among them where they match with this part chosen.
         """
         match part:
             case _Run():
@@ -227,7 +229,7 @@ class _Places:
                 return self.choice(part, rest, rest_open)
 
     def edge(self, rest: Array, rest_open: Array | None, *, is_start: bool) -> Solved:
-        """The start of the partition, or its end, which is not known to be it while rows may come."""
+        """The start of the partition, or its end, which is unknown while rows may arrive."""
         if is_start:
             is_open = None if rest_open is None else rest_open & self.is_first
             return rest & self.is_first, is_open, lambda at, _: at
@@ -297,7 +299,9 @@ class _Places:
         return matches, is_open, through
 
     def last_before(self, rest: Array, end: Array, low: int) -> tuple[Array, Array]:
-        """The last place up to `end`, and so many rows on, at which the rest matches; where there is one."""
+        """The last place up to `end`, at least `low` rows on, at which the rest matches; and whether there is
+        one.
+        """
         last = np.maximum.accumulate(np.where(rest, self.here, -1))
         chosen = last[np.minimum(end, self.count - 1)]
         return chosen, chosen >= self.here + low

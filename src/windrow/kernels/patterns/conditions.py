@@ -1,9 +1,9 @@
 """Compiles the machine, and the conditions that read registers.
 
-The conditions become one function, a branch a label, whose meaning is that of :mod:`windrow.kernels.pairs`:
-the statements are written by :mod:`windrow.kernels.compiling.codegen`. The columns that it reads travel as
-addresses, so all such functions have one signature. The machine, which takes fifty times as long to compile
-as they do, is compiled once for all of them.
+The conditions become one function with a branch for each label, whose meaning is that of
+:mod:`windrow.kernels.pairs`; :mod:`windrow.kernels.compiling.codegen` writes the statements. The columns that
+it reads are passed as addresses, so all such functions have one signature. The machine takes fifty times as
+long to compile, so it is compiled once for all of them.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _searched: dict[str, int] = {}
 def compiled_run(
     parts: list[PatternCondition], rows: PairRows, arguments: tuple[Any, ...], *, worth: int = 0
 ) -> Callable[..., Any] | None:
-    """The machine as machine code, which takes `arguments`; None where a part or numba does not allow it.
+    """The compiled machine, which takes `arguments`; None if a part or numba does not allow it.
 
-    Nor is it compiled before the rows that it was asked for, here and in the calls before, are `worth` that.
+    It is only compiled after this call and earlier ones have requested enough rows to be `worth` it.
     """
     try:
         source, data = _condition(parts, rows)
@@ -63,7 +63,7 @@ def compiled_run(
 
 
 def _functions(name: str, source: str, values: tuple[Any, ...]) -> tuple[Callable[..., Any], ...] | None:
-    """The machine and the condition; None where there is no numba."""
+    """The machine and the condition; None without numba."""
     try:
         import numba
     except ImportError:

@@ -1,9 +1,9 @@
-"""Finds the matches of sorted partitions: conditions into columns, then the machine.
+"""Finds the matches of sorted partitions: evaluates conditions into columns, then runs the machine.
 
-A part of a condition that reads the row and its neighbours alone is evaluated for all rows at once. Where
-there is no other, simple patterns need no machine (:mod:`windrow.kernels.patterns.at_once`). What is left
-reads registers; the machine asks for it thread by thread, by a function compiled for it or, where the rows
-are few or a part has no compiled form, by :func:`windrow.kernels.pairs.evaluate`.
+A part of a condition that reads only the row and its neighbours is evaluated for all rows at once. If there
+is no other part, simple patterns need no machine (:mod:`windrow.kernels.patterns.at_once`). The other parts
+read registers. The machine evaluates them thread by thread, by a compiled function or, for a small number of
+rows or parts without a compiled form, by :func:`windrow.kernels.pairs.evaluate`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 _WORTH_COMPILING = 30_000  # rows
-_PATIENCE = 50_000  # conditions asked in Python, which take a second or two
+_PATIENCE = 50_000  # conditions evaluated in Python, which take a second or two
 Array = np.ndarray
 
 
@@ -67,14 +67,14 @@ class Matches:
     labels
         int32: the labels of the rows of all matches, one after the other.
     excluded
-        bool: which of these rows are not put out.
+        bool: which of these rows are not output.
     low, high
-        int64, one a match: the rows ``low : high`` are those that it may read.
+        int64, one for each match: it may read the rows ``low : high``.
     undecided_from
-        int64, one a partition: the first row that is still needed where more rows may come; the matches
-        before are final.
+        int64, one for each partition: the first row that is still needed if more rows may arrive; the matches
+        before it are final.
     before
-        int64, one a partition: how many matches it has had before these.
+        int64, one for each partition: the number of its earlier matches.
     """
 
     partition: Array
@@ -91,26 +91,27 @@ class Matches:
 
 @dataclass(frozen=True)
 class SoFar:
-    """What is known of partitions to which more rows may come, an array with an entry for each, or each row.
+    """The known facts about partitions that may still grow: an array with an entry for each partition, or for
+    each row.
 
     Attributes
     ----------
     begin
         int64: the first row at which a match may begin. Those before it are seen by PREV.
     limit
-        int64: the row before which conditions know all that they read; it and those after are seen by NEXT.
+        int64: the row before which everything that conditions read is known; NEXT can read it and later rows.
     alive
-        bool, for each row: whether a match that begins there may take rows to come.
+        bool, for each row: whether a match that begins there may include later rows.
     emitted
         int64: how many matches there were before.
     complete
-        bool: whether no more rows will come.
+        bool: whether no more rows arrive.
     since
-        int64: of all matches (``plan.every`` without DURATION), those are wanted that the rows from this one
-        on complete; None for `begin`.
+        int64: for all matches (``plan.every`` without DURATION), only those completed by rows from this one
+        on are wanted; None for `begin`.
     bound
-        Under DURATION, in the numbers of the key's column: no row with a smaller first key will come; None
-        where nothing is known.
+        With DURATION, in the numbers of the key's column: no later row has a smaller first key; None if
+        unknown.
     """
 
     begin: Array
@@ -123,13 +124,13 @@ class SoFar:
 
     @staticmethod
     def whole(bounds: Array) -> SoFar:
-        """Of whole partitions."""
+        """The facts of whole partitions."""
         first, none = np.asarray(bounds[:-1], np.int64), np.zeros(len(bounds) - 1, np.int64)
         alive = np.ones(bounds[-1], bool)
         return SoFar(first, np.asarray(bounds[1:], np.int64), alive, none, np.ones(len(first), bool))
 
     def searched(self, bounds: Array, *, framed: bool) -> Array:
-        """The rows that are searched; of frames, those beyond the limit too."""
+        """The rows that are searched; with frames, also those beyond the limit."""
         counts = np.diff(bounds)
         row = np.arange(bounds[-1])
         limit = bounds[1:] if framed else self.limit
@@ -142,7 +143,7 @@ class SoFar:
 def requested(
     plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """What conditions that Spark evaluates are asked for and is not known, with ``plan.result`` as schema.
+    """The values for which Spark must evaluate conditions, with ``plan.result`` as schema.
 
     The arguments are those of :func:`find_matches`.
     """
@@ -169,7 +170,7 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar 
     bounds
         int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
     so_far
-        What is known where more rows may come after those that there are; None for whole partitions.
+        The known facts if more rows may arrive; None for whole partitions.
 
     Raises
     ------
@@ -185,7 +186,7 @@ def find_matches(plan: MatchPlan, table: pa.Table, bounds: Array, so_far: SoFar 
 
 @dataclass(frozen=True)
 class _Found:
-    """Matches, or what went wrong where: see `machine.run`."""
+    """Matches, or the place and kind of an error: see `machine.run`."""
 
     matches: Matches
     status: int = 0
@@ -194,7 +195,7 @@ class _Found:
 
 
 def _search(plan: MatchPlan, rows: _MatchRows, so_far: SoFar | None) -> _Found:
-    """What the search over sorted rows comes to."""
+    """The result of the search over sorted rows."""
     bounds, parts = rows.bounds, rows.parts
     row_only = _together([part for part in parts if is_row_only(part.expression)])
     others = [part for part in parts if not is_row_only(part.expression)]
@@ -261,10 +262,10 @@ def _mode(plan: MatchPlan) -> int:
 
 
 def _anchored(plan: MatchPlan) -> bool:
-    """Whether each first row is searched from by itself.
+    """Whether each first row is searched from separately.
 
-    Where a register has the first row, threads of different first rows never are the same: nothing is lost
-    if those of the second are not tried before it is known that the first one has no match.
+    If a register contains the first row, threads with different first rows never merge. So nothing is lost if
+    those of a later one are only tried after the earlier one has no match.
     """
     if plan.duration is not None or plan.frame is not None:
         return plan.frame is None or not plan.frame.seek
@@ -272,7 +273,7 @@ def _anchored(plan: MatchPlan) -> bool:
 
 
 def _edges(plan: MatchPlan, conditions: list[PairExpression]) -> tuple[int, int]:
-    """How many rows before and after a row conditions read; of rows in frames alone, which may end there."""
+    """How many rows before and after a row conditions read; within frames only, which may end there."""
     if plan.frame is None:
         return 0, 0
     found = [0, *(shift for condition in conditions for shift in shifts(condition))]
@@ -312,7 +313,7 @@ def _found(
     *,
     may_compile: bool,
 ) -> Any:
-    """What the machine finds: in Python while that is little work, compiled where it can be."""
+    """The machine's result: interpreted while that is little work, compiled if possible."""
     run: Callable[..., Any] | None = None
     if may_compile:
         run = compiled_run(conditions, rows, arguments, worth=_WORTH_COMPILING)
@@ -327,11 +328,11 @@ def _found(
 
 
 class _LongWorkError(Exception):
-    """Conditions were asked so often that compiling them pays."""
+    """Conditions have been evaluated so often that compiling them pays."""
 
 
 def parts_of(condition: PatternCondition) -> list[PatternCondition]:
-    """The operands of AND, each a condition of its own."""
+    """The operands of AND, as separate conditions."""
     match condition.expression:
         case Operation(operator="AND", operands=operands):
             return [
@@ -344,7 +345,7 @@ def parts_of(condition: PatternCondition) -> list[PatternCondition]:
 
 
 def _together(parts: list[PatternCondition]) -> list[PatternCondition]:
-    """One condition for the parts of a stretch of the query: none is evaluated after one that is FALSE."""
+    """One condition for the parts from the same place of the query: none is evaluated after a FALSE one."""
     found: dict[tuple[int, tuple[int, int] | None], list[PairExpression]] = {}
     for part in parts:
         found.setdefault((part.label, part.place), []).append(part.expression)
@@ -357,12 +358,12 @@ def _together(parts: list[PatternCondition]) -> list[PatternCondition]:
 
 
 def is_row_only(expression: PairExpression) -> bool:
-    """Whether no register is read, nor Spark asked."""
+    """Whether it reads no register and does not need Spark."""
     return sides_of(expression) <= {"row"} and not requests_of(expression)
 
 
 class _MatchRows(PairRows):
-    """The rows, and the labels as a column of their own."""
+    """The rows, with the labels as a separate column."""
 
     def __init__(self, plan: MatchPlan, table: pa.Table, bounds: Array) -> None:
         self.bounds = bounds
@@ -383,7 +384,7 @@ class _MatchRows(PairRows):
         self.requested = self.asking.answered
 
     def of_register(self, name: str) -> Callable[[int], Any] | None:
-        """What registers that are no rows are in a column; None for a column of rows."""
+        """The values of non-row registers in a column; None for a column of rows."""
         if name == LABELS:
             return self.names.__getitem__
         if name == NUMBERS:
@@ -391,7 +392,7 @@ class _MatchRows(PairRows):
         return self.running.aggregates[name].value if name in self.running.names else None
 
     def within(self, begin: int, end: int) -> None:
-        """Let rows of a frame be read from `begin` on, `end` excluded, alone."""
+        """Restrict reads to the rows of a frame, from `begin` on, `end` excluded."""
         if not self.is_framed:
             return
         self.first = np.broadcast_to(np.int64(begin), len(self.first))
@@ -413,7 +414,7 @@ class _MatchRows(PairRows):
 
 
 def _opening(plan: MatchPlan, matrix: Array) -> Array:
-    """The rows that may be the first of a match as far as their values say; all if it may be empty."""
+    """The rows that may be the first of a match, according to their values; all if it may be empty."""
     labels = first_labels(plan.program)
     if labels is None:
         return np.ones(matrix.shape[2], bool)
@@ -448,7 +449,7 @@ def _code(registers: tuple[Register, ...], number: int) -> int:
 
 
 def _interpreted(condition: Callable[..., int], lists: RunningAggregates) -> Callable[..., Any]:
-    """The machine as it stands, in Python."""
+    """The machine as interpreted Python."""
     names = {**vars(machine), "condition": condition, "interned": lists.interned}
     return FunctionType(machine.run.__code__, names)
 
@@ -521,7 +522,7 @@ def _fail(plan: MatchPlan, rows: _MatchRows, found: _Found) -> None:
 
 
 class _located:  # noqa: N801 - used as a context manager, like a function
-    """Raises an error in a condition where the condition stands."""
+    """Adds the place of the condition to an error in it."""
 
     def __init__(self, part: PatternCondition, plan: MatchPlan) -> None:
         self.part, self.plan = part, plan

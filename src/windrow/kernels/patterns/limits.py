@@ -1,4 +1,4 @@
-"""How far the search from each row goes, where a frame or a duration ends it."""
+"""The limit of the search from each row, by a frame or a duration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 def limits_of(plan: MatchPlan, rows: PairRows, bounds: Array, complete: Array | None, bound: Any) -> Array:
-    """The row before which the search from each row ends: int64, (rows,), or empty where none is limited.
+    """The row before which the search from each row ends: int64, (rows,), or empty if none is limited.
 
     Parameters
     ----------
@@ -26,14 +26,14 @@ def limits_of(plan: MatchPlan, rows: PairRows, bounds: Array, complete: Array | 
     bounds
         int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
     complete
-        bool, (partitions,): whether no more rows of a partition will come; None for all.
+        bool, (partitions,): whether a partition receives no more rows; None if none does.
     bound
-        Under DURATION, in the numbers of the key's column: no smaller key will come; None for nothing known.
+        With DURATION, in the numbers of the key's column: no later key is smaller; None if unknown.
 
     Returns
     -------
     numpy.ndarray
-        Beyond the end of the partition where it depends on rows that may still come.
+        It is beyond the end of the partition if it depends on rows that may still arrive.
     """
     if plan.frame is not None:
         more = np.zeros(len(bounds) - 1, np.int64) if complete is None else np.where(complete, 0, 1)

@@ -1,17 +1,17 @@
 """The machine that runs a pattern's program over partitions.
 
-Threads are retained in preference order, those of earlier first rows before those of later ones, and go on
-row by row together. A thread is dropped where one before it is at the same instruction with the same
-registers: what follows would be the same, and the one before is preferred. So time is linear in the rows for
-patterns without registers. Where all matches are wanted, a thread is dropped only where one before it has
-taken the same rows with the same labels.
+Threads are in preference order, those of earlier first rows before those of later ones, and advance together
+row by row. A thread is dropped if one before it is at the same instruction with the same registers: both
+would continue the same, and the one before is preferred. So time is linear in the rows for patterns without
+registers. If all matches are wanted, a thread is dropped only if one before it has taken the same rows with
+the same labels.
 
-Where the search ends at a row that depends on the first row (`limits`), each first row is searched from by
-itself. So it is where a register has the first row (`ANCHORED`): no two threads of different first rows are
-the same then, and those of later ones need not be tried while the first one may have a match.
+If the search ends at a row that depends on the first row (`limits`), each first row is searched from
+separately. So it is if a register contains the first row (`ANCHORED`): no two threads with different first
+rows are the same then, and those of later ones need not be tried while the first one may have a match.
 
-`run` is plain Python over arrays, which numba compiles as it is; `condition` is put beside it where its
-source is executed (:mod:`windrow.kernels.patterns.execution`).
+`run` is plain Python over arrays, which numba compiles unchanged. Its source is executed with `condition`
+defined beside it (:mod:`windrow.kernels.patterns.execution`).
 """
 
 from __future__ import annotations
@@ -24,34 +24,35 @@ import numpy as np
 __all__ = ["ANCHORED", "CODES", "EVERY", "FRAMED", "FULL", "SHARED", "SKIPS", "run"]
 
 SKIPS = {"past last": 0, "next": 1, "first": 2, "last": 3}
-"""Numbers of the ways to go on after a match."""
+"""Numbers for the places where the search resumes after a match."""
 
 CODES = {
     "row": -1, "head": -2, "rest": -3, "rows": -4, "label": -5, "label head": -6, "label rest": -7,
     "number": -8, "count": -9, "labelled rows": -10,
 }  # fmt: skip
-"""How a row that is taken changes a register; from 0 on it is the register whose former value it gets."""
+"""How a taken row changes a register; codes from 0 on are the register whose earlier value it copies."""
 
 
 EVERY, FULL, ANCHORED, FRAMED, SHARED = 1, 2, 4, 8, 16
-"""What is searched for, as bits: all matches; matches that reach the limit of their first row; matches that
-begin at the row from which is searched; of each row a match that takes and reads rows up to its limit; that
-what is found from a row, or not, is what those up to it find that have the same limit."""
+"""The kind of search, as bits: all matches; matches that reach the limit of their first row; matches that
+begin at the row that is searched from; for each row a match that takes and reads rows up to its limit; the
+result from a row is that of all rows up to it with the same limit.
+"""
 
 
 # What `run` calls is of each program, and stands beside it where its source is executed.
 condition: Callable[..., int]
-"""Whether a condition that reads registers is true: 1 true, 0 not, −1 it failed."""
+"""Whether a condition that reads registers is true: 1 true, 0 false, −1 it failed."""
 
 interned: Callable[[int, int], int]
-"""The number of a list of rows: the one of this number and a row after it.
+"""The number of the list of rows that extends list `before` by a row.
 
-Where labels count, the row is that of the table written once for each label.
+If labels count, the row is that of the table repeated once for each label.
 """
 
 
 def grown(array: Any) -> Any:
-    """The array with room for twice as many."""
+    """The array with twice the capacity."""
     larger = np.empty((2 * array.shape[0],) + array.shape[1:], array.dtype)  # noqa: RUF005 - numba knows no star here
     flat = larger.reshape(larger.size)  # as slices, numba takes three seconds for the error of unlike shapes
     for at, value in enumerate(array.flat):
@@ -90,48 +91,49 @@ def run(
     bounds
         int64, (partitions + 1,): partition p is rows ``bounds[p] : bounds[p + 1]``.
     begin, limit
-        int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; those beside them are seen.
+        int64, (partitions,): the search is over the rows ``begin[p] : limit[p]``; conditions may read rows
+        beside them.
     alive
-        bool, (rows,): whether a match that begins at the row may take rows to come.
+        bool, (rows,): whether a match that begins at the row may include later rows.
     emitted
-        int64, (partitions,): how many matches a partition has had before.
+        int64, (partitions,): the number of a partition's earlier matches.
     complete
-        bool, (partitions,): whether no more rows of a partition will come.
+        bool, (partitions,): whether a partition receives no more rows.
     satisfied
         bool, (variants, labels, rows): where conditions of a label that read no register are true. There is
         one variant unless rows are `FRAMED`, see `edge`.
     opening
         bool, (rows,): where a match may begin at all.
     dependent
-        bool, (labels,): whether `condition` is to be asked too.
+        bool, (labels,): whether `condition` must be evaluated too.
     update
         int64, (labels, registers): how a row of the label changes each register, see `CODES`.
     skip
-        How the search goes on after a match, a number of `SKIPS`.
+        Where the search resumes after a match, a number of `SKIPS`.
     targets
         bool, (labels,): the variables to skip to.
     mode
         Which of `EVERY`, `FULL`, `ANCHORED`, `FRAMED` and `SHARED` are set.
     limits
-        int64, (rows,): where the search from each row ends; beyond the partition's end where that is not
-        known yet. Empty: at the partition's end. Where rows are `FRAMED`, a search whose limit is known goes
-        beyond `limit`, as its conditions read nothing outside of the frame.
+        int64, (rows,): where the search from each row ends; beyond the partition's end if that is unknown.
+        Empty: at the partition's end. If rows are `FRAMED`, a search whose limit is known goes beyond
+        `limit`, because its conditions read nothing outside of the frame.
     since
-        int64, (partitions,): of all matches those are passed that end after this row; without limits.
+        int64, (partitions,): of all matches, only those that end after this row are returned; without limits.
     edge
-        How many rows before and after a row its conditions read: rows at which fewer of them are in the frame
-        have variants of their own, ``min(rows before, edge[0]) * (edge[1] + 1) + min(rows after, edge[1])``.
+        How many rows before and after a row its conditions read: rows with fewer of them in the frame have
+        separate variants, ``min(rows before, edge[0]) * (edge[1] + 1) + min(rows after, edge[1])``.
     data
-        What `condition` reads.
+        The data that `condition` reads.
 
     Returns
     -------
     found, labels, undecided_from, status, place, registers
-        Of each match its partition, its first row, how many rows it has, and the row from which it was
-        searched for: int64, (matches, 4); the rows' labels one match after the other, int32, negative and
-        one less where the row is excluded. Of each partition the first row that is still needed if it is
-        not complete. Status 0, or what went wrong at row `place`: 1 the target of the skip is absent, 2 it
-        is the first row, from 3 on the condition of label (status − 3) failed over `registers`.
+        For each match its partition, its first row, its number of rows, and the row from which it was
+        searched for: int64, (matches, 4); the concatenated labels of the rows, int32, negative and one less
+        for an excluded row. For each partition, the first row that is still needed if it is not complete.
+        Status 0, or the error at row `place`: 1 the target of the skip is absent, 2 it is the first row, from
+        3 on the condition of label (status − 3) failed over `registers`.
     """
     registers = update.shape[1]
     every, full, anchored, framed = mode & 1 != 0, mode & 2 != 0, mode & 4 != 0, mode & 8 != 0

@@ -32,8 +32,8 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
     Yields
     ------
     pyarrow.RecordBatch
-        With ``plan.result`` as schema, in the order of partitions and, within them, of rows and matches.
-        Where the plan asks for it, what is not known of conditions that Spark evaluates.
+        With ``plan.result`` as schema, in the order of partitions and, within them, of rows and matches. If
+        the plan requests it, the values for which Spark must evaluate conditions.
 
     Raises
     ------
@@ -48,9 +48,9 @@ def match_recognize(plan: MatchPlan, table: pa.Table, bounds: Array) -> Iterator
 
 
 def rows_of_matches(plan: MatchPlan, written: MatchRows, may_be_free: Array) -> Iterator[pa.RecordBatch]:
-    """The output of the clause for these matches; of the other rows, those that `may_be_free` are unmatched.
+    """The output of the clause for these matches; other rows that `may_be_free` are unmatched.
 
-    Over frames it is a row for each of those.
+    With frames, it is one row for each frame.
     """
     table = written.table
     output, state = _output_rows(plan, written, may_be_free)
@@ -72,7 +72,7 @@ def rows_of_matches(plan: MatchPlan, written: MatchRows, may_be_free: Array) -> 
 
 
 def _output_rows(plan: MatchPlan, written: MatchRows, may_be_free: Array) -> tuple[OutputRows, Array]:
-    """The rows of the result, and of which kind each is."""
+    """The rows of the result, and the kind of each."""
     matches = written.matches
     every = np.arange(len(matches.start))
     last = written.base + matches.length - 1

@@ -1,8 +1,8 @@
 """Computes the measures of matches, for all rows of the output at once.
 
-A measure is seen from a *point*: the place, among the rows of all matches written one after the other, of
-the last row that counts. It is the row itself under RUNNING, the last row of the match under FINAL, −1
-where there is none (an empty match, an unmatched row).
+A measure is evaluated at a *point*: the place, among the concatenated rows of all matches, of the last row
+that it reads. That is the row itself under RUNNING, the last row of the match under FINAL, and −1 without one
+(an empty match, an unmatched row).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class OutputRows:
 
 
 class MatchRows:
-    """The rows of all matches, one after the other."""
+    """The concatenated rows of all matches."""
 
     def __init__(self, matches: Matches, table: pa.Table) -> None:
         self.matches, self.table = matches, table
@@ -68,7 +68,7 @@ class MatchRows:
         return number
 
     def members(self, labels: frozenset[int]) -> tuple[Array, Array]:
-        """The places of the rows of these labels, and how many are before each place."""
+        """The places of the rows with these labels, and how many of them are before each place."""
         if labels not in self._members:
             mask = np.isin(self.matches.labels, sorted(labels))
             before = np.concatenate([[0], np.cumsum(mask)]).astype(np.int64)
@@ -88,7 +88,7 @@ class MatchRows:
     def seen(
         self, members: frozenset[int] | None, output: OutputRows, *, final: bool
     ) -> tuple[Array, Array, Array]:
-        """The places of the members, and of those the range that is seen from each row of the output."""
+        """The places of the members, and the range of them that each row of the output sees."""
         there = output.point >= 0
         match = np.where(there, output.match, 0)
         base = self.base[match] if len(self.base) else np.zeros(len(match), np.int64)

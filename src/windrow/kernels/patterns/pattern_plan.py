@@ -1,8 +1,8 @@
-"""The plan of a MATCH_RECOGNIZE kernel: plain frozen data that travels to the workers.
+"""The plan of a MATCH_RECOGNIZE kernel: plain frozen data that is sent to the workers.
 
 Labels are the pattern's variables by number. A condition is an expression of
 :mod:`windrow.kernels.window_plan` whose sides are ``row``, the row that is tried, and ``r0``, ``r1`` …, the
-rows (or labels) that the registers contain.
+rows (or labels) in the registers.
 """
 
 from __future__ import annotations
@@ -41,28 +41,28 @@ __all__ = [
 ]  # fmt: skip
 
 CLASSIFIER = "__classifier"
-"""Stands for the column of the variables' names in a measure."""
+"""The column of the variables' names in a measure."""
 
 NUMBERS = "__numbers"
-"""The column of a condition that a register of a count or a match's number reads: the number itself."""
+"""The column that a condition reads from a register of a count or a match number: the number itself."""
 
 LABELS = "__labels"
-"""The column of a condition that a register of a label reads."""
+"""The column that a condition reads from a register of a label."""
 
 STATE = "__state"
-"""The column of the result that says what a row is: 0 of a match, 1 an empty match, 2 an unmatched row."""
+"""The column of the result with the kind of a row: 0 in a match, 1 an empty match, 2 an unmatched row."""
 
 REQUESTED = "REQUESTED"
-"""The operator of a condition that Spark evaluates, and the column with its number where it is asked for."""
+"""The operator of a condition that Spark evaluates, and the column with its number in requests."""
 
 ANSWER = "answer"
-"""The column of what Spark found."""
+"""The column with Spark's result."""
 
 Members = frozenset[int] | None
 
 
 def register_side(number: int) -> str:
-    """The side of a condition that a register is.
+    """The side of conditions that stands for a register.
 
     >>> register_side(3)
     'r3'
@@ -71,7 +71,7 @@ def register_side(number: int) -> str:
 
 
 def requested_column(number: int, place: int) -> str:
-    """The column of values that the condition of this number is asked for, in this place of its operands.
+    """The column of requests with the operand at this place of the condition of this number.
 
     >>> requested_column(0, 2)
     'a0_2'
@@ -80,7 +80,7 @@ def requested_column(number: int, place: int) -> str:
 
 
 def requests_of(expression: PairExpression) -> dict[int, tuple[ColumnRef, ...]]:
-    """The conditions that Spark evaluates, by their numbers, with what they read."""
+    """The conditions that Spark evaluates, by their numbers, with the columns that they read."""
     if not isinstance(expression, Operation):
         return {}
     if expression.operator != REQUESTED:
@@ -92,13 +92,12 @@ def requests_of(expression: PairExpression) -> dict[int, tuple[ColumnRef, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Register:
-    """What a thread retains, of the rows of `members`.
+    """A value that a thread retains about the rows of `members`.
 
-    `kind` is ``row`` or ``label``, of the first or the last row but `offset`; ``count``, how many there
-    are; ``rows``, the number of their list, ``labelled rows`` that of their list with their labels;
-    ``number``, that of the match. Registers of one chain follow
-    each other, from offset 0 on. With a `shift`, which is negative, a label is that of so many rows before
-    in the match.
+    `kind` is ``row`` or ``label``, of the first or the last row but `offset`; ``count``, their number;
+    ``rows``, the number of their list, ``labelled rows``, that of their list with labels; ``number``, the
+    match number. Registers of one chain follow each other, from offset 0 on. With a negative `shift`, a label
+    is that of so many rows earlier in the match.
     """
 
     members: Members
@@ -110,7 +109,7 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class PatternCondition:
-    """The condition of a label, and its stretch of the query, for errors."""
+    """The condition of a label, and its place in the query, for errors."""
 
     label: int
     expression: PairExpression
@@ -121,7 +120,7 @@ class PatternCondition:
 class Navigation:
     """A value at one row of a match: FIRST or LAST of `members` but `offset`, then `shift` rows on.
 
-    `column` may be `CLASSIFIER`. `final` ones are seen from the last row of the match.
+    `column` may be `CLASSIFIER`. With `final`, it is evaluated at the last row of the match.
     """
 
     name: str
@@ -155,10 +154,9 @@ Measure = Navigation | Aggregated | MatchNumber
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """That a match has all rows from its first one on whose `key` is below the first row's `due`.
+    """A duration: the match has all rows from its first one on whose `key` is below the first row's `due`.
 
-    Both are columns; keys rise along the rows. A match is known where it is known that no key below that
-    will come.
+    Both are columns; keys increase along the rows. A match is known once no later key can be below its limit.
     """
 
     key: str
@@ -167,10 +165,10 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class PatternFrame:
-    """A match for each row that is not skipped, which takes and reads rows from there on alone.
+    """A match for each row that is not skipped, which takes and reads only rows from there on.
 
-    `following` is how many rows after the row it may reach, None for all. A match begins at the row or, with
-    `seek`, at the first row from there on at which one does.
+    `following` is how many rows after the row it may reach; None means all. A match begins at the row or,
+    with `seek`, at the first row from there on at which one does.
     """
 
     following: int | None
@@ -179,10 +177,10 @@ class PatternFrame:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What Spark found of conditions that it evaluates: by their numbers, tables of values and answers.
+    """Spark's results for the conditions that it evaluates: tables of values and answers, by number.
 
-    With `most`, the plan's result is what else these conditions are asked for, at most so much of it and a
-    bit: by the search for matches, or by one `of_all` rows (:mod:`windrow.kernels.patterns.requests`).
+    With `most`, the plan's result is the further values to evaluate, about this many at most: those that the
+    search for matches needs, or those of `of_all` rows (:mod:`windrow.kernels.patterns.requests`).
     """
 
     tables: tuple[tuple[int, pa.Table], ...]
@@ -194,14 +192,14 @@ class Answers:
 class MatchPlan:
     """One MATCH_RECOGNIZE clause, bound.
 
-    `program` is the pattern for the machine, without which its `tree` may do. `labels` are the variables'
-    names. `targets` are the labels to skip to. `outputs` are (name, column) of what the result has of the row
-    itself: the row of the output under `all_rows`, else the first row of the match. `running` are aggregates
-    that conditions read, as columns of these names over registers of lists of rows. `skip_place` is the
-    stretch of the query that names the targets. With `every` all ways to match are matches. With a `frame`
-    the result has a row for each row of the table. `by_label` are columns of measures that are another column
-    of the table for each label, `of_names` columns of conditions with a constant for each label. Spark's
-    `answers` are of the conditions that it evaluates.
+    `program` is the pattern for the machine; without it, the `tree` is enough. `labels` are the variables'
+    names. `targets` are the labels to skip to. `outputs` are (name, column) of the columns that the result
+    copies from a row: the output row under `all_rows`, otherwise the first row of the match. `running` are
+    aggregates that conditions read, as columns of these names over registers of lists of rows. `skip_place`
+    is the place of the targets in the query. With `every`, all ways to match are matches. With a `frame`, the
+    result has a row for each row of the table. `by_label` are columns of measures that read another column of
+    the table for each label, `of_names` columns of conditions with a constant for each label. `answers` are
+    Spark's, for the conditions that it evaluates.
     """
 
     program: PatternProgram
@@ -231,10 +229,10 @@ class MatchPlan:
 
 
 def is_asking(plan: MatchPlan) -> bool:
-    """Whether the search is for what Spark is to be asked, and not for matches."""
+    """Whether the search looks for values that Spark must evaluate, not for matches."""
     return plan.answers is not None and plan.answers.most is not None
 
 
 def asks_spark(plan: MatchPlan) -> bool:
-    """Whether Spark evaluates conditions: of rows at the edges of slices it is not asked."""
+    """Whether Spark evaluates conditions; then matches cannot be found in slices."""
     return any(requests_of(condition.expression) for condition in plan.conditions)

@@ -1,7 +1,7 @@
-"""Matches in slices of a long partition: every slice is dealt the rows around it that its matches can reach.
+"""Matches in slices of a long partition: every slice receives the rows around it that its matches can reach.
 
-That is so where a match is looked for from every row, whatever was found before it, and has so many rows at
-most. Else a slice would have to know where the last match before it ends, and that one where the one before.
+This applies if a match is searched for from every row, independent of earlier matches, and has a bounded
+number of rows. Otherwise a slice would need to know where the last match before it ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = np.ndarray
 
 
 def matches_halo(plan: MatchPlan) -> Halo | None:
-    """The rows around a slice that its matches can reach; None where whole partitions are needed."""
+    """The rows around a slice that its matches can reach; None if whole partitions are needed."""
     length = None if plan.tree is None else longest(plan.tree)
     independent = plan.every or plan.skip == "next"
     counted = any(isinstance(measure, MatchNumber) for measure in plan.measures) or any(

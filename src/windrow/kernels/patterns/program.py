@@ -4,11 +4,11 @@ The instructions are those of a Pike machine (R. Pike's sam; R. Cox, "Regular Ex
 Machine Approach"), with two more for iterations that may take no row:
 
     match v     take the row if the condition of variable v is true, and go on
-    split x, y  go on at x, and at y where x leads to no match
+    split x, y  go on at x, and at y if x leads to no match
     jump x      go on at x
     start, end  go on at the start, or at the end, of the partition only
     mark k      an iteration of quantifier k begins
-    check k, x  go on if a row was taken since, and at x if none was
+    check k, x  go on if a row has been taken since the mark, and at x if not
     done        a match
 """
 
@@ -49,7 +49,7 @@ class PatternProgram:
 
 
 def compile_pattern(tree: Tree) -> PatternProgram:
-    """The program of a pattern.
+    """Compile a pattern.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def compile_pattern(tree: Tree) -> PatternProgram:
 
 
 def listing(program: PatternProgram, names: tuple[str, ...]) -> list[str]:
-    """The program as text, a line an instruction; `names` are those of the labels.
+    """The program as text, one line for each instruction; `names` are those of the labels.
 
     >>> tree = Sequence((Label(0), Repeat(Label(1), 0, None)))
     >>> print(chr(10).join(listing(compile_pattern(tree), ("A", "B"))))
@@ -90,7 +90,7 @@ def listing(program: PatternProgram, names: tuple[str, ...]) -> list[str]:
 
 
 def first_labels(program: PatternProgram) -> frozenset[int] | None:
-    """The labels that the first row of a match may have; None if there may be no row.
+    """The labels that the first row of a match may have; None if a match may be empty.
 
     >>> first_labels(compile_pattern(Sequence((Repeat(Label(0), 0, 1), Label(1)))))
     frozenset({0, 1})
@@ -164,7 +164,7 @@ class _Compiler:
             self.code[jump] = (JUMP, len(self.code), 0)
 
     def any_order(self, parts: tuple[Tree, ...]) -> None:
-        """One choice for each set of parts that may have been taken, not for each order of them."""
+        """One choice for each set of taken parts, not for each order of them."""
         numbers = range(len(parts))
         begins: dict[frozenset[int], int] = {}
         jumps: list[tuple[int, frozenset[int]]] = []
@@ -209,7 +209,7 @@ class _Compiler:
                 self.split(split, split + 1, len(self.code), greedy=tree.greedy)
 
     def repeat_what_may_be_empty(self, tree: Repeat) -> None:
-        """From the last of the least iterations on, one without a row goes on behind all of them."""
+        """From the last required iteration on, an iteration without a row ends the repetition."""
         part, low, high = tree.part, tree.low, tree.high
         for _ in range(low - 1):
             self.add_tree(part)
@@ -227,7 +227,7 @@ class _Compiler:
             self.code[check] = (CHECK, self.depth, out)
 
     def iteration(self, part: Tree) -> int:
-        """One between marks; the place of its check."""
+        """One iteration between mark and check; the place of its check."""
         self.add(MARK, self.depth)
         self.depth += 1
         self.add_tree(part)

@@ -1,12 +1,12 @@
-"""Conditions that Spark evaluates over values of a match: which values they are asked for, and the answers.
+"""Conditions that Spark evaluates over values of a match: the values to evaluate, and the results.
 
-The machine cannot wait for Spark at every row. So a search of another kind comes first, which only finds
-out what will be asked: a condition that is not known yet is taken for true, and no match ends the search, so
-every row is tried as a first one. The threads of the search for matches are among those of this one. What it
-asks for is evaluated at once; conditions that turn out to be false end their threads in the next search,
-which finds what else is asked for. Where nothing is, all that the machine can ask for is known.
+The machine cannot wait for Spark at every row. So a different search runs first, which only finds the values
+to evaluate: it treats an unknown condition as true, and no match ends it, so every row is tried as a first
+one. Its threads include those of the search for matches. Spark evaluates the collected values at once.
+Conditions that are false end their threads in the next search, which may find further values. When there are
+none, everything that the machine can need is known.
 
-Answers are found by the values that a condition reads, so rows that are alike in them are asked for once.
+Results are found by the values that a condition reads, so rows with the same values are evaluated once.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ __all__ = ["Asking", "EnoughError", "keys_of", "search_of_unknown"]
 
 Key = tuple[str, ...]
 Values = Callable[[str], Callable[[int], Any] | None]
-"""What a register is in a column that is none of the table's; None for those of the table."""
+"""The values of a register in a column that is not one of the table's; None for those of the table."""
 
 
 class EnoughError(Exception):
-    """So much is asked for that it is better evaluated first."""
+    """Enough values are collected that evaluating them first is better."""
 
 
 class Asking:
-    """The answers of a search, and what it asks for beside them.
+    """The known results in a search, and the further values to evaluate.
 
-    `values` says what registers are that are no rows.
+    `values` has the values of registers that are not rows.
     """
 
     def __init__(self, plan: MatchPlan, table: pa.Table, values: Values) -> None:
         self.plan, self.table, self.values = plan, table, values
         self.answers = plan.answers or Answers(())
         self.is_unknown = False
-        """Whether a condition since this was last set to False was asked for what is not known."""
+        """Whether a condition has been unknown since this was last set to False."""
         self.known = _known(self.answers)
         self.wanted: dict[tuple[int, Key], list[Any]] = {}
         self.texts: dict[str, list[str]] = {}
 
     @property
     def asks(self) -> bool:
-        """Whether the search is for what is not known."""
+        """Whether the search looks for unknown values."""
         return self.answers.most is not None
 
     def answered(self, expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
@@ -118,7 +118,7 @@ class Asking:
         return self.texts[column][at]
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """What was asked for: the number of the condition, and the values that it reads.
+        """The values to evaluate: the number of the condition, and the values that it reads.
 
         Columns of other conditions are NULL.
         """
@@ -134,7 +134,7 @@ class Asking:
             yield from pa.table(arrays, schema).combine_chunks().to_batches()
 
     def array(self, ref: ColumnRef, elements: list[Any], kind: pa.DataType) -> pa.Array:
-        """Values as they travel: those of the table's rows, or of registers that are none."""
+        """Values as columns of requests: those of the table's rows, or of other registers."""
         if self.values(ref.column) is not None:
             return pa.array(elements, kind)
         places = pa.array([None if at < 0 else at for at in elements], pa.int64())
@@ -151,13 +151,13 @@ def search_of_unknown(plan: MatchPlan) -> MatchPlan:
 
 
 def keys_of(table: pa.Table) -> list[Key]:
-    """By what the rows of a table of values are found."""
+    """The keys by which rows of a table of values are found."""
     return list(zip(*(_texts(column) for column in table.columns), strict=True))
 
 
 @lru_cache(maxsize=2)
 def _known(answers: Answers) -> dict[int, dict[Key, bool | None]]:
-    """The answers by the values; a task finds the matches of some partitions after others."""
+    """The results by value; a task reuses them between partitions."""
     return {
         number: dict(zip(keys_of(of.drop_columns([ANSWER])), of.column(ANSWER).to_pylist(), strict=True))
         for number, of in answers.tables
@@ -165,7 +165,7 @@ def _known(answers: Answers) -> dict[int, dict[Key, bool | None]]:
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:
-    """Each value as text: what is the same in two columns is the same value."""
+    """Each value as text: equal texts in two columns are the same value."""
     kind = column.type
     if pa.types.is_date32(kind) or pa.types.is_time32(kind):
         column = column.cast(pa.int32())
@@ -179,7 +179,7 @@ def _text(value: Any) -> str:
 
 
 def _in_utc(value: Any) -> Any:
-    """A value with the times in it in one zone."""
+    """A value with its times converted to UTC."""
     match value:
         case dict():
             return {name: _in_utc(part) for name, part in value.items()}

@@ -1,9 +1,9 @@
 """Aggregates over the rows that a thread has taken, for conditions.
 
-A list of rows has a number: that of the list before its last row, and the row, lead to it. So equal lists
-have equal numbers, which is what threads are compared by. Where labels count, a column is the columns for
-the labels one after the other, and a row's number says which. The value of a list is computed when it is
-read, once, from the state of the list before.
+A list of rows has a number, found by the number of the list without its last row, and that row. So equal
+lists have equal numbers, by which threads are compared. If labels count, a column is the concatenation of the
+columns for each label, and a row's number includes the label. The value of a list is computed when it is
+first read, from the state of the list before.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["RunningAggregates"]
 _WIDE = Context(prec=100)
 
 State = tuple[int, Any]
-"""How many values are not NULL, and what they amount to."""
+"""How many values are not NULL, and their aggregate."""
 
 
 class RunningAggregates:
@@ -52,7 +52,7 @@ class RunningAggregates:
             self.aggregates[name] = _Running(spec, rows, self.lists)
 
     def interned(self, before: int, row: int) -> int:
-        """The number of the list with a row more than the one of number `before` (−1: the empty one)."""
+        """The number of the list that extends the one of number `before` (−1: the empty one) by a row."""
         key = (int(before), int(row))
         if key not in self.numbers:
             self.numbers[key] = len(self.lists)
@@ -67,9 +67,9 @@ class RunningAggregates:
 class _Running(PairValues):
     """One aggregate over the lists, computed for those that conditions read.
 
-    Lists are numbered through all aggregates, so others may be of rows for which this one has no value.
-    Rows of lists with labels are numbered through all labels; an aggregate that reads no labels has one value
-    for a row, whatever its label.
+    All aggregates share the numbers of lists, so some lists are of rows for which this one has no value. Rows
+    of lists with labels are numbered across all labels; an aggregate that reads no labels has one value for a
+    row, whatever its label.
     """
 
     def __init__(self, spec: AggregateSpec, table: pa.Table, lists: list[tuple[int, int]]) -> None:
@@ -100,7 +100,7 @@ class _Running(PairValues):
         return self.found[number]
 
     def state(self, number: int) -> State:
-        """The state of one list, which goes on from that of the list without its last row."""
+        """The state of one list, computed from that of the list without its last row."""
         unknown = []
         while number not in self.states:
             unknown.append(number)
@@ -147,7 +147,7 @@ def _is_incremental(spec: AggregateSpec, table: pa.Table) -> bool:
 
 
 def _dtype(kind: pa.DataType) -> str:
-    """How :mod:`windrow.kernels.pairs` has values of a type."""
+    """The dtype of values of a type in :mod:`windrow.kernels.pairs`."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -223,7 +223,7 @@ def _greatest(state: Any, value: Any) -> Any:
 
 
 def _nothing(_state: Any, _value: Any) -> None:
-    """Only the count counts."""
+    """Ignores the value: only the count matters."""
 
 
 def _count(count: int, _state: Any, _spec: AggregateSpec) -> int:

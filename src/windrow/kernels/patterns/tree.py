@@ -1,8 +1,8 @@
 """Row patterns as trees whose variables are numbers: *labels*.
 
-What is tried first is the standard's: the part further left of a :class:`Choice`, and of a greedy
-:class:`Repeat` one more iteration. An iteration without a row is the last, unless more must follow.
-PERMUTE is the alternation of all its permutations, whose order is lexicographic.
+The standard defines the order of attempts: the left part of a :class:`Choice` first, and in a greedy
+:class:`Repeat` one more iteration first. An iteration without a row is the last, unless more are required.
+PERMUTE is the alternation of all its permutations in lexicographic order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A row of a variable; `excluded` rows are matched and not put out."""
+    """A row of a variable; `excluded` rows are matched and not output."""
 
     number: int
     excluded: bool = False
@@ -25,7 +25,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """One part after the other; with none, the empty pattern."""
+    """One part after the other; without parts, the empty pattern."""
 
     parts: tuple[Tree, ...]
 
@@ -49,12 +49,12 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class AnyOrder:
-    """PERMUTE of parts that match in one way at most: what may follow depends only on which were taken."""
+    """PERMUTE of parts that match in at most one way: the continuation depends only on which were taken."""
 
     parts: tuple[Tree, ...]
 
     def written_out(self) -> Tree:
-        """The alternation of all orders, which share what they begin with.
+        """The alternation of all orders, with shared prefixes.
 
         >>> AnyOrder((Label(0), Label(1))).written_out() == Choice(
         ...     (Sequence((Label(0), Label(1))), Sequence((Label(1), Label(0))))
@@ -77,8 +77,8 @@ Tree = Label | Sequence | Choice | Repeat | AnyOrder | Edge
 def permutations(parts: tuple[Tree, ...]) -> Tree:
     """The alternation of all permutations, in lexicographic order.
 
-    Permutations share what they begin with only where that matches in one way at most: of ``X P | X Q`` all
-    ways through X are tried with P before any is with Q, of ``X (P | Q)`` each with both before the next.
+    Permutations share a prefix only if that matches in at most one way. In ``X P | X Q``, all ways through X
+    are tried with P before any is tried with Q; in ``X (P | Q)``, each is tried with both before the next.
     """
     return _alternation(_permutations((), parts))
 
@@ -127,7 +127,7 @@ def is_nullable(tree: Tree) -> bool:
 
 
 def has_one_way(tree: Tree) -> bool:
-    """Whether the pattern can match from a row in one way at most: no choice is made on the way.
+    """Whether the pattern can match from a row in at most one way, without a choice.
 
     >>> has_one_way(Sequence((Label(0), Repeat(Label(1), 2, 2)))), has_one_way(Repeat(Label(0), 1, 2))
     (True, False)
@@ -144,7 +144,7 @@ def has_one_way(tree: Tree) -> bool:
 
 
 def longest(tree: Tree) -> int | None:
-    """The most rows that a match can have; None where there is no limit.
+    """The most rows that a match can have; None if there is no limit.
 
     >>> longest(Sequence((Label(0), Repeat(Label(1), 0, 3)))), longest(Repeat(Label(0), 0, None))
     (4, None)

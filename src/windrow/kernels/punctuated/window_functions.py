@@ -54,7 +54,7 @@ class OverCarry:
 
     @property
     def retained(self) -> tuple[int, ...]:
-        """The number of buffered rows, and of the rows or totals that functions look back at."""
+        """The number of buffered rows, and of the retained rows or totals that functions look back at."""
         return len(self.waiting), len(self.before)
 
 
@@ -172,7 +172,7 @@ class OverOperator:
         return Trace(pa.schema([output.field(name) for name in columns]), self.partition, lines)
 
     def _totalled(self, carry: OverCarry, rows: pa.Table) -> pa.Table:
-        """Rows in the order of arrival with their computed columns; those of the last are the new totals."""
+        """Rows in order of arrival with their computed columns; those of the last row are the new totals."""
         assert self.totals is not None
         order, bounds = sorted_partitions(rows, self.partition, self.order)
         rows = rows if order is None else rows.take(pa.array(order))
@@ -189,7 +189,7 @@ class OverOperator:
         return output
 
     def _retotalled(self, carry: OverCarry) -> None:
-        """Totals in place of the rows that are retained."""
+        """Replace the retained rows by totals."""
         store = carry.before
         places = store.everything()
         rows = store.rows(places[np.argsort(store.note(_CAME, places), kind="stable")])

@@ -1,7 +1,7 @@
 """The reference interpreter: what a query means, as slow and obvious Python over rows.
 
-It is the judge in the property tests and can be selected to run a query. It shares nothing with what it
-judges but the errors: no fast kernel, no numpy, no Spark, and a parser of its own.
+Property tests compare with it, and it can be selected to run a query. It shares only the errors with what it
+checks: no fast kernel, no numpy, no Spark, and a separate parser.
 """
 
 from windrow.kernels.reference.aggregates import aggregate

@@ -117,7 +117,7 @@ def remainder(left: Any, right: Any, ansi: bool) -> Any:
 
 
 def pmod(left: Any, right: Any, ansi: bool) -> Any:
-    """Spark's pmod: a negative remainder is moved by one divisor."""
+    """Spark's pmod: the divisor is added once to a negative remainder."""
     rest = remainder(left, right, ansi)
     if rest is None or rest >= 0 or rest != rest:
         return rest

@@ -73,7 +73,7 @@ def cast_like(text: str, model: Any) -> Any:
 
 
 def as_date(value: Any) -> Any:
-    """The value as a date, as the date functions of Spark take their arguments; NULL stays NULL."""
+    """The value as a date, as Spark's date functions convert their arguments; NULL stays NULL."""
     return cast(value, Type("date"))
 
 

@@ -1,4 +1,4 @@
-"""Equality and order of SQL values, as Spark has them."""
+"""Equality and order of SQL values, as in Spark."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["compare", "equals", "identical"]
 
 
 def equals(left: Any, right: Any) -> bool | None:
-    """SQL's `=`: NULL if either side is; of two row variables, whether they are the same row."""
+    """SQL's `=`: NULL if either side is; for two row variables, whether they are the same row."""
     if left is None or right is None:
         return None
     if isinstance(left, BoundRow) and isinstance(right, BoundRow):

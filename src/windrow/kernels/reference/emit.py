@@ -1,8 +1,7 @@
-"""What EMIT means, instant by instant: the changes that are emitted of a relation of which all states are
-known.
+"""The semantics of EMIT, instant by instant: the emitted changes of a relation whose states are all known.
 
-Slow and obvious. A state is the output of a query at a processing time; a group is the rows that have a key
-in common, of the nearest aggregates beneath.
+Slow and obvious. A state is the output of a query at a processing time; a group is the rows that share a key
+of the nearest aggregates below.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class State:
     at
         The processing time.
     rows
-        How often each row is there.
+        The count of each row.
     complete
         The groups that are complete.
     """
@@ -42,7 +41,7 @@ class State:
 
 @dataclass(frozen=True)
 class Change:
-    """So many more copies of a row of a group, from a processing time on."""
+    """An additional count of copies of a row of a group, from a processing time on."""
 
     at: int
     group: Group
@@ -58,11 +57,11 @@ def emitted(states: Sequence[State], *, delay: int | None = None, watermark: boo
     states
         At every instant at which anything changes, in order.
     delay
-        AFTER DELAY: the changes of a group are emitted together, so long after the first that was not
-        emitted; those of the very instant at which that is are among them.
+        AFTER DELAY: the changes of a group are emitted together, so long after the first unemitted one;
+        changes at the very instant of emission are included.
     watermark
-        AFTER WATERMARK: only complete rows are emitted; with a delay, also what is of a group when it becomes
-        complete, and then nothing of it is waiting.
+        AFTER WATERMARK: only complete rows are emitted; with a delay, also the buffered changes of a group
+        when it becomes complete, after which it has none.
     """
     if delay is None:
         states_out = [(state.at, _complete(state) if watermark else state.rows) for state in states]
@@ -79,7 +78,7 @@ def _complete(state: State) -> Counter[tuple[Group, Row]]:
 
 
 def _differences(states_out: Sequence[tuple[int, Counter[tuple[Group, Row]]]]) -> list[Change]:
-    """What changes from one to the next; deletions come before insertions."""
+    """The changes from each state to the next; deletions come before insertions."""
     changes: list[Change] = []
     before: Counter[tuple[Group, Row]] = Counter()
     for at, rows in states_out:
@@ -118,24 +117,24 @@ def _delayed(states: Sequence[State], group: Group, delay: int, watermark: bool)
 
 
 def watermarks_before(rowtimes: Sequence[int], lag: int) -> list[int | None]:
-    """The watermark before each row of a log: the greatest rowtime of those before it, less the lag."""
+    """The watermark before each row of a log: the greatest rowtime of the rows before it, minus the lag."""
     return [max(before) - lag if (before := rowtimes[:place]) else None for place, _ in enumerate(rowtimes)]
 
 
 def late_for(
     groups: Sequence[tuple[int, int]], watermark: int | None, lateness: int = 0
 ) -> list[tuple[int, int]]:
-    """The groups that a row is late for: those that were complete when it came. It counts in the others.
+    """The groups that a row is late for: those that were complete when it arrived. It counts in the others.
 
-    In the account a row is late if it is late for any, and then it is there once.
+    The late-rows table contains a row once if it is late for any group.
 
     Parameters
     ----------
     groups
-        The windows of time that the row is in, whatever becomes of it in the query; of sessions the one that
-        it would make alone, of which the last instant counts: (its time, its time and the gap and one tick).
+        The time windows that the row is in, whatever the query does with it; for sessions, the one that it
+        would form alone, whose last instant counts: (its time, its time and the gap and one tick).
     watermark
-        That of the entries before the row in the order of the log; None if there is none.
+        The watermark by the entries before the row in the order of the log; None if there is none.
     lateness
         For how much longer rows count.
     """
@@ -150,8 +149,7 @@ def none_follows(known: Mapping[str, Place | None], patterns: Sequence[Pattern])
     known
         The places of values in some columns, None for NULL.
     patterns
-        The punctuations so far. Of other columns it distinguishes no values but those at the ends of its
-        ranges.
+        The punctuations so far. In other columns, it only distinguishes values at the ends of its ranges.
     """
     closing = [pattern for pattern in patterns if _holds(pattern, known, known)]
     values: dict[str, set[Place | None]] = {}
@@ -164,12 +162,12 @@ def none_follows(known: Mapping[str, Place | None], patterns: Sequence[Pattern])
 
 
 def _holds(pattern: Pattern, row: Mapping[str, Place | None], names: Collection[str]) -> bool:
-    """Whether a row is one of a pattern's, as far as these columns say."""
+    """Whether a row matches a pattern, as far as these columns show."""
     return all(own.contains(row[name]) for name, own in pattern.columns if name in names)
 
 
 def versions(changes: Sequence[Change]) -> list[int]:
-    """Of each change the number of the earlier emitted ones of its group."""
+    """For each change, the number of earlier emitted changes of its group."""
     seen: Counter[Group] = Counter()
     found = []
     for change in changes:

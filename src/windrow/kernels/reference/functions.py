@@ -1,4 +1,4 @@
-"""The scalar functions that return NULL for a NULL argument. Those that do not are in ``expressions``."""
+"""Scalar functions that return NULL for a NULL argument. The others are in ``expressions``."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def absolute(value: Any, ansi: bool) -> Any:
 
 
 def sign(value: Any) -> float:
-    """SIGN: -1.0, 0.0 or 1.0, NaN of NaN."""
+    """SIGN: -1.0, 0.0 or 1.0; NaN for NaN."""
     number = float(_number(value, "SIGN"))
     return number if math.isnan(number) else float((number > 0) - (number < 0))
 
 
 def floor(value: Any, ansi: bool) -> Any:
-    """FLOOR: a BIGINT, or a decimal of scale 0 of a decimal."""
+    """FLOOR: a BIGINT; for a decimal, a decimal of scale 0."""
     return _whole(value, ansi, "FLOOR", ROUND_FLOOR)
 
 
 def ceiling(value: Any, ansi: bool) -> Any:
-    """CEIL: a BIGINT, or a decimal of scale 0 of a decimal."""
+    """CEIL: a BIGINT; for a decimal, a decimal of scale 0."""
     return _whole(value, ansi, "CEIL", ROUND_CEILING)
 
 

@@ -25,7 +25,7 @@ _SPANS = {f"{first} TO {last}" for n, first in enumerate(_FIELDS) for last in _F
 _SINGLE = _MICROSECONDS.keys() | _MONTHS.keys()
 
 UNITS = _SINGLE | {f"{name}S" for name in _SINGLE} | _SPANS | {"YEAR TO MONTH"}
-"""What may stand after the amount of an interval literal, in capitals."""
+"""The units of interval literals, in capitals."""
 
 
 def interval(amount: str, unit: str) -> datetime.timedelta | Months | None:

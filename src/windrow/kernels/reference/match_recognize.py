@@ -1,8 +1,8 @@
-"""Row pattern recognition by the book: all ways to match are tried in the order of preference, row by row.
+"""Row pattern recognition by definition: all ways to match are tried in order of preference, row by row.
 
 The executable semantics of MATCH_RECOGNIZE (SQL:2016, row pattern recognition in FROM), of patterns in
-windows of OVER, and of CQL's ALL MATCHES and DURATION. It takes exponential time where patterns do; it is
-the judge, not the engine.
+windows of OVER, and of CQL's ALL MATCHES and DURATION. It takes exponential time where patterns do: it is for
+comparison.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from windrow.kernels.reference.window_by import OrderKey, partitions
 __all__ = ["LABEL", "NUMBER", "Area", "Clause", "Frame", "OutputRow", "Seen", "match_recognize"]
 
 LABEL, NUMBER = "__label", "__number"
-"""What CLASSIFIER() and MATCH_NUMBER() are in the argument of a navigation."""
+"""The names of CLASSIFIER() and MATCH_NUMBER() in the argument of a navigation."""
 
 Row = Mapping[str, Any]
 Taken = tuple[tuple[int, int], ...]
@@ -34,7 +34,7 @@ Area = tuple[int, int]
 class Seen:
     """The rows of a partition, and those that a match of this number has taken so far, or in `whole`.
 
-    Of the rows it reads those in `area`, None for all.
+    It reads only rows in `area`; None means all.
     """
 
     rows: Sequence[Row]
@@ -44,11 +44,11 @@ class Seen:
     area: Area | None = None
 
     def of(self, members: frozenset[int] | None) -> Taken:
-        """What was taken of these labels."""
+        """The taken rows with these labels."""
         return tuple((row, label) for row, label in self.taken if members is None or label in members)
 
     def place(self, members: frozenset[int] | None, from_first: bool, offset: int, shift: int) -> int | None:
-        """The row FIRST or LAST of the members but `offset`, `shift` rows on; it may be out of reach."""
+        """The row FIRST or LAST of the members but `offset`, `shift` rows on; it may be out of range."""
         found = [row for row, _ in self.of(members)]
         if offset >= len(found):
             return None
@@ -67,9 +67,9 @@ class Seen:
         argument: Callable[[Row], Any] | None,
         labels: Sequence[str],
     ) -> Any:
-        """The value at a row, or without an argument its variable; NULL where there is no row.
+        """The value at a row, or without an argument its variable; NULL if there is no row.
 
-        An argument reads a row's variable and the match's number as fields of these names: `LABEL`, `NUMBER`.
+        An argument reads a row's variable and the match number as fields with these names: `LABEL`, `NUMBER`.
         """
         at = self.place(members, from_first, offset, shift)
         if at is None:
@@ -84,7 +84,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Frame:
-    """A match for each row that is not skipped, of it and `following` rows after it; None: of all.
+    """A match for each row that is not skipped, over it and `following` rows after it; None means all.
 
     With `seek` it may begin after the row.
     """
@@ -95,10 +95,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Clause:
-    """The keys, the pattern, and the conditions of its labels over what was taken, the row included.
+    """The keys, the pattern, and the conditions of its labels over the taken rows, including the current one.
 
-    `every` is ALL MATCHES. `in_time` is DURATION: whether the second row is within the time that a match
-    which begins at the first has. With a `frame` the clause is a window of OVER.
+    `every` is ALL MATCHES. `in_time` is DURATION: whether the second row is within the time of a match that
+    begins at the first. With a `frame` the clause is a window of OVER.
     """
 
     partition_by: tuple[Callable[[Row], Any], ...]
@@ -118,8 +118,8 @@ class Clause:
 
 @dataclass(frozen=True)
 class OutputRow:
-    """A row of the result: `row` with its columns; of a match the number, what was taken and how far that
-    row is.
+    """A row of the result: `row` with its columns; for a match, its number, the taken rows, and how many up
+    to this one.
 
     `state` is 0 for a row of a match, 1 for an empty match, 2 for an unmatched row.
     """
@@ -133,7 +133,7 @@ class OutputRow:
     area: Area | None = None
 
     def seen(self, *, final: bool) -> Seen:
-        """What a measure sees."""
+        """The rows that a measure sees."""
         return Seen(
             self.rows, self.taken if final else self.taken[: self.reached], self.taken, area=self.area
         )
@@ -141,7 +141,7 @@ class OutputRow:
 
 @dataclass(frozen=True)
 class _Sequence:
-    """A partition, the number of the match that is looked for, and the rows that it may take and read."""
+    """A partition, the number of the next match, and the rows that it may take and read."""
 
     rows: Sequence[Row]
     number: int
@@ -149,7 +149,7 @@ class _Sequence:
 
     @property
     def stop(self) -> int:
-        """The row that a match cannot take any more."""
+        """The first row that a match cannot take."""
         return len(self.rows) if self.area is None else self.area[1]
 
     def __len__(self) -> int:
@@ -205,7 +205,7 @@ def _matches(rows: Sequence[Row], clause: Clause) -> Iterator[_Match]:
 
 
 def _searched(at: int, rows: Sequence[Row], number: int, clause: Clause) -> Iterator[_Match]:
-    """The matches that are looked for from a row on, the one that is taken first."""
+    """The matches searched from a row on, the preferred one first."""
     if clause.frame is None:
         return _from(at, rows, number, clause)
     following = clause.frame.following
@@ -222,7 +222,7 @@ def _from(
     origin: int | None = None,
     area: Area | None = None,
 ) -> Iterator[_Match]:
-    """The matches that begin at a row, the preferred first."""
+    """The matches that begin at a row, the preferred one first."""
     sequence = _Sequence(rows, number, area)
     origin = start if origin is None else origin
     if clause.in_time is None:
@@ -238,7 +238,7 @@ def _from(
 
 
 def _resumed(match: _Match, clause: Clause) -> int:
-    """The row at which the next match is looked for."""
+    """The row at which the search resumes."""
     start, taken = match.start, match.taken
     if clause.skip == "next":
         return match.origin + 1
@@ -259,7 +259,7 @@ Word = tuple[int, Taken, frozenset[int]]
 def _words(
     tree: Tree, at: int, taken: Taken, excluded: frozenset[int], rows: _Sequence, clause: Clause
 ) -> Iterator[Word]:
-    """Every way to match from row `at` on, the preferred first."""
+    """Every way to match from row `at` on, the preferred one first."""
     match tree:
         case nodes.Label(number=label, excluded=is_excluded):
             if at < rows.stop and _holds(label, (*taken, (at, label)), rows, clause):

@@ -1,14 +1,14 @@
-"""What operators over punctuated streams may emit, punctuate and must retain: the definitions, over sets so
+"""The definitions of operators over punctuated streams: their output, punctuations and state, over sets so
 far.
 
 Tucker, Maier, Sheard, Fegaras, "Exploiting punctuation semantics in continuous data streams" (TKDE 2003)
-defines three invariants of an operator: *pass*, the rows that may be output of what has come; *propagate*,
-the punctuations that are true of its output; *retain*, the rows that it must still remember. Here each is a
+defines three invariants of an operator: *pass*, the rows that may be output so far; *propagate*, the
+punctuations that are true of its output; *retain*, the rows that it must still remember. Here each is a
 function of all rows and punctuations so far. Which rows a punctuation of the output excludes is decided row
-by row, so that it does not matter how patterns are written down.
+by row, so the form of patterns does not matter.
 
-"Every possible row" is a row of a *universe*: some values for each column, of which the patterns cannot
-distinguish any other apart. Rows are mappings, patterns conjunctions of comparisons.
+"Every possible row" is a row of a *universe*: some values for each column, such that the patterns distinguish
+no others. Rows are mappings, patterns conjunctions of comparisons.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Tuple = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class InputSoFar:
-    """What has come of an input: its rows in order, its punctuations, and what its rows may be."""
+    """An input so far: its rows in order, its punctuations, and its possible rows."""
 
     rows: Sequence[Row]
     patterns: Sequence[Pattern]
@@ -65,7 +65,7 @@ class InputSoFar:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What an operator may have emitted, must retain, and punctuates.
+    """The rows that an operator may have emitted and must retain, and its punctuations.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Meaning:
     retained
         How many rows each of its inputs has in its state.
     is_excluded
-        Whether a row of the output will not come (again).
+        Whether a row of the output never follows (again).
     """
 
     passed: list[Tuple]
@@ -97,17 +97,17 @@ def satisfied(value: Any, operator: str, operand: Any = None) -> bool:
 
 
 def matches(row: Row, pattern: Pattern) -> bool:
-    """Whether a row is one of a pattern's."""
+    """Whether a row matches a pattern."""
     return all(satisfied(row[name], *conditions) for name, *conditions in pattern)
 
 
 def excluded(row: Row, patterns: Iterable[Pattern]) -> bool:
-    """SetMatch: whether some pattern has the row."""
+    """SetMatch: whether a row matches some pattern."""
     return any(matches(row, pattern) for pattern in patterns)
 
 
 def still_excluded(row: Row, patterns: Iterable[Pattern], retained: Sequence[Row]) -> bool:
-    """Whether some pattern has the row, and none of the retained rows."""
+    """Whether some pattern matches the row and none of the retained rows."""
     free = (pattern for pattern in patterns if not any(matches(one, pattern) for one in retained))
     return excluded(row, free)
 
@@ -125,7 +125,7 @@ def closed(so_far: InputSoFar, known: Row) -> bool:
 
 
 def tupled(row: Row, names: Iterable[str] | None = None) -> Tuple:
-    """The values of a row, equal where they group together."""
+    """The values of a row, equal if they group together."""
     return tuple(canonical(row[name]) for name in (row if names is None else names))
 
 
@@ -135,12 +135,12 @@ def only(row: Row, names: Iterable[str]) -> Row:
 
 
 def different(rows: Iterable[Row]) -> list[Row]:
-    """The first of each."""
+    """The distinct rows, first occurrences only."""
     return list({tupled(row): row for row in reversed([*rows])}.values())[::-1]
 
 
 def select(so_far: InputSoFar, qualifies: Callable[[Row], bool]) -> Meaning:
-    """WHERE: all that qualify; all punctuations; nothing."""
+    """WHERE. Output: the rows that qualify. Punctuations: all. State: none."""
     return Meaning(
         [tupled(row) for row in so_far.rows if qualifies(row)],
         (0,),
@@ -149,14 +149,16 @@ def select(so_far: InputSoFar, qualifies: Callable[[Row], bool]) -> Meaning:
 
 
 def project(so_far: InputSoFar, names: Sequence[str]) -> Meaning:
-    """Some columns: all rows; the punctuations of every row that becomes this one; nothing."""
+    """Columns. Output: all rows. Punctuations: of every row that only excluded rows map to. State: none."""
     return Meaning(
         [tupled(row, names) for row in so_far.rows], (0,), lambda row: closed(so_far, only(row, names))
     )
 
 
 def computed(so_far: InputSoFar, names: Sequence[str], made: Mapping[str, Callable[[Row], Any]]) -> Meaning:
-    """Expressions: all rows, with what is computed of each; rows that only excluded ones become; nothing."""
+    """Expressions. Output: all rows, computed. Punctuations: of rows that only excluded rows map to. State:
+    none.
+    """
 
     def becomes(row: Row) -> Row:
         return {**only(row, names), **{name: value(row) for name, value in made.items()}}
@@ -166,7 +168,7 @@ def computed(so_far: InputSoFar, names: Sequence[str], made: Mapping[str, Callab
 
 
 def distinct(so_far: InputSoFar) -> Meaning:
-    """DISTINCT: the first of each; all punctuations; the rows that match none."""
+    """DISTINCT. Output: the first of each. Punctuations: all. State: the rows that match none."""
     seen = different(so_far.rows)
     return Meaning(
         [tupled(row) for row in seen],
@@ -178,7 +180,9 @@ def distinct(so_far: InputSoFar) -> Meaning:
 def group(
     so_far: InputSoFar, names: Sequence[str], aggregated: Callable[[Sequence[Row]], Mapping[str, Any]]
 ) -> Meaning:
-    """GROUP BY: the groups whose every possible member is excluded; those; the other groups."""
+    """GROUP BY. Output: the groups whose every possible member is excluded. Punctuations: those groups.
+    State: the others.
+    """
     members: dict[Tuple, list[Row]] = {} if names else {(): []}
     for row in so_far.rows:
         members.setdefault(tupled(row, names), []).append(row)
@@ -218,10 +222,10 @@ def in_order(keys: Sequence[Key], one: Row, other: Row) -> int:
 
 
 def sort(so_far: InputSoFar, keys: Sequence[Key]) -> Meaning:
-    """ORDER BY: the rows of `Initial` in order; that prefix; the rest.
+    """ORDER BY. Output: the rows of `Initial` in order. Punctuations: that prefix. State: the other rows.
 
-    `Initial` is the part of what is excluded of which no possible row that is not excluded comes before: the
-    patterns so far, cut where a pattern reaches beyond.
+    `Initial` is the excluded part that no possible row outside it precedes: the patterns so far, truncated
+    where a pattern reaches beyond.
     """
     open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
 
@@ -245,10 +249,11 @@ def over(
     reach: int | None = None,
     has_totals: bool = False,
 ) -> Meaning:
-    """OVER: rows whose partition is closed, or, where functions look back, is so up to rows of their keys.
+    """OVER. Output: rows whose partition is closed or, with functions that look back, closed up to rows with
+    their keys.
 
-    A punctuation is true of the output when no row that waits matches it. Retained are the rows that wait,
-    and, of a partition that is open, the last `reach` of the others, or all; or one total of these.
+    A punctuation is true of the output when no buffered row matches it. The state is the buffered rows and,
+    for each open partition, the last `reach` of the others, or all; or one total of these.
     """
     open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
 
@@ -286,12 +291,12 @@ def over(
 def session(
     so_far: InputSoFar, names: Sequence[str], time: str, gap: int, longest: int | None = None
 ) -> Meaning:
-    """SESSION: the rows of sessions into which no row can come, with their begin and end; the others.
+    """SESSION. Output: the rows of sessions that no row can join, with their begin and end. State: the
+    others.
 
-    With a longest duration a session has no row that long after its first, and ends then at the latest: what
-    comes there is in the next one. A punctuation is true of the output when no row that waits matches it.
-    No session comes that begins or ends before those that are open or may begin; the least value of the
-    universe stands for all before it.
+    With a longest duration, a session ends at the latest that long after its first row; later rows are in the
+    next one. A punctuation is true of the output when no buffered row matches it. No later session begins or
+    ends before those that are open or may begin; the least value of the universe stands for all before it.
     """
     open_ = [row for row in so_far.possible if not excluded(row, so_far.patterns)]
     members: dict[Tuple, list[Row]] = {}
@@ -335,12 +340,12 @@ def session(
 
 
 def join(left: InputSoFar, right: InputSoFar, on: Sequence[tuple[str, str]], kind: str) -> Meaning:
-    """A join whose columns are called differently on the two sides.
+    """A join whose columns have different names on the two sides.
 
-    All pairs; rows without a partner when the other side is closed for them. Rows are retained while the
-    other side is not closed for them; those of a semi or an anti join are not when they have found a
-    partner, and their other side has the keys alone. A punctuation of one side is true of the output when
-    no retained row of that side matches it, but for rows of NULLs that stand for a row that is missing.
+    Output: all pairs; rows without a partner once the other side is closed for them. Rows are retained while
+    the other side is not closed for them; those of a semi or an anti join only until they have found a
+    partner, and their other side retains only the keys. A punctuation of one side is true of the output when
+    no retained row of that side matches it, except for rows of NULLs that stand for a missing row.
     """
     left_keys, right_keys = [one for one, _ in on], [other for _, other in on]
 
@@ -420,7 +425,7 @@ def join(left: InputSoFar, right: InputSoFar, on: Sequence[tuple[str, str]], kin
 def set_operator(left: InputSoFar, right: InputSoFar, operator: str) -> Meaning:
     """UNION, INTERSECT, EXCEPT and their ALL forms over inputs with the same columns.
 
-    `retained` counts different rows, of both sides together.
+    `retained` counts distinct rows, of both sides together.
     """
     one, other = (Counter(tupled(row) for row in so_far.rows) for so_far in (left, right))
     rows = {tupled(row): row for so_far in (left, right) for row in so_far.rows}

@@ -1,8 +1,7 @@
 """Spark SQL scalar expressions over variables, with SQL's three-valued logic.
 
-The text is parsed by sqlglot, so that this judge shares no parser with what it judges, and compiled to
-a Python function of an environment. Where sqlglot and Spark would group operators differently,
-parentheses are requested.
+sqlglot parses the text, so it shares no parser with what it checks, and it is compiled to a Python function
+of an environment. Where sqlglot and Spark would group operators differently, parentheses are required.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ def compile_expression(sql: str, *, ansi: bool = True) -> Evaluator:
     """The expression as a function of an environment.
 
     ``v.field`` is a field of the row that the variable `v` is bound to, NULL if there is no such row; deeper
-    paths go into structs. Where the environment is itself a row, its fields are written bare. Names are
-    matched as they are, else regardless of case. A name alone after IN may be bound to a `SubqueryValues`.
+    paths go into structs. If the environment is itself a row, its fields are written bare. Names match
+    exactly, or else regardless of case. A name alone after IN may be bound to a `SubqueryValues`.
 
     Parameters
     ----------
@@ -392,7 +391,7 @@ def _function(node: Any, ansi: bool) -> Evaluator:
 
 
 def _anonymous(node: exp.Anonymous, ansi: bool) -> Evaluator:
-    """The functions that sqlglot has no class for."""
+    """The functions for which sqlglot has no class."""
     name, arguments = node.name.upper(), node.expressions
     if name == "PMOD" and len(arguments) == 2:
         return _strict(arithmetic.pmod, arguments, ansi)
@@ -438,7 +437,7 @@ def _type(node: exp.DataType) -> Type:
 
 
 def _to_date(node: exp.TsOrDsToDate, ansi: bool) -> Evaluator:
-    """What sqlglot puts around the arguments of the date functions."""
+    """The conversion that sqlglot puts around the arguments of date functions."""
     _refuse_arguments(node, "format", "safe")
     operand = _compile(node.this, ansi)
     return lambda env: cast(operand(env), Type("date"), ansi=ansi)

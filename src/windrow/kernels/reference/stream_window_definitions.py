@@ -1,6 +1,6 @@
 """When rows enter and leave a window of a stream: the definitions, row by row.
 
-Rows come in the order of their stream; an instant is an int. See ``docs/sql/streams.md``.
+Rows are in the order of their stream; an instant is an int. See ``docs/sql/streams.md``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class WindowOfStream:
     granularity
         For ``[NOW]``: the stream's tick. Else None.
     range_, slide
-        How long rows stay; at which multiples they enter. None where time does not make them leave or wait.
+        How long rows stay; at which multiples they enter. None if rows do not leave or wait by time.
     rows, row_slide
         How many rows stay; how many enter at once.
     by_value
@@ -53,9 +53,9 @@ def validity(
     window
         The window.
     rowtimes
-        Of the rows in order, never falling.
+        The rowtimes of the rows in order, never decreasing.
     keys
-        The partition of each row; without, there is one.
+        The partition of each row; without keys, there is one.
     values, limits
         For windows by value: the row's value, and the value from which on a later row makes it leave.
     """
@@ -76,14 +76,14 @@ def validity(
 
 
 def _entry(window: WindowOfStream, rowtime: int) -> int:
-    """The next multiple of the slide, the rowtime itself if it is one."""
+    """The next multiple of the slide, or the rowtime itself if it is one."""
     if window.slide is None:
         return rowtime
     return -(-rowtime // window.slide) * window.slide
 
 
 def _when_reached(index: int, rowtimes: Sequence[int], values: Sequence[Any], limit: Any) -> int | None:
-    """When a later row has the value `limit` or more; NULL reaches nothing and is never too far."""
+    """When a later row has the value `limit` or more; NULL reaches nothing and is never out of reach."""
     for later in range(index + 1, len(rowtimes)):
         if limit is not None and values[later] is not None and values[later] >= limit:
             return rowtimes[later]
@@ -93,7 +93,7 @@ def _when_reached(index: int, rowtimes: Sequence[int], values: Sequence[Any], li
 def _among_rows(
     window: WindowOfStream, index: int, rowtimes: Sequence[int], keys: Sequence[Hashable] | None
 ) -> Interval | None:
-    """Of the last so many rows of the row's partition: the N-th later one that enters pushes it out."""
+    """ROWS N: the N-th later row of the partition that enters pushes the row out."""
     assert window.rows is not None
     peers = [other for other in range(len(rowtimes)) if keys is None or keys[other] == keys[index]]
     place = peers.index(index)

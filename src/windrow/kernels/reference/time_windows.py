@@ -1,7 +1,8 @@
-"""What windows of time are, row by row: the twin of :mod:`windrow.algebra.rewriting.time_windows_as_sql`.
+"""The definition of time windows, row by row: the twin of
+:mod:`windrow.algebra.rewriting.time_windows_as_sql`.
 
-Instants are ints. A window is ``[start, end)``; those of TUMBLE, HOP and CUMULATE begin at multiples of their
-step from 0, moved by an offset.
+Instants are ints. A window is ``[start, end)``. Those of TUMBLE, HOP and CUMULATE begin at multiples of their
+step from 0, shifted by an offset.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ def windows_of(
     times
         When each row is; a row at None is in no window.
     keys
-        Of each row; rows of other keys have other sessions.
+        The key of each row; rows with different keys are in different sessions.
     lengths
-        As :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow` has them.
+        As for :class:`windrow.algebra.rewriting.time_windows_as_sql.TimeWindow`.
     """
     if kind == "SESSION":
         return _sessions(times, keys, lengths["gap"], lengths.get("maxdur"))

@@ -1,9 +1,9 @@
 """SQL values as Python values, and rows as the variables of a query are bound to them.
 
-The reference interpreter works on what PySpark collects: int, float, Decimal, str, bytes, bool, date,
-datetime, timedelta (a day-time interval), lists and mappings (structs), and None for NULL. Values do not
-carry their declared types, so whatever depends on one alone (the width of an integer, the precision
-of a decimal) is out of reach here.
+The reference interpreter works on the values that PySpark collects: int, float, Decimal, str, bytes, bool,
+date, datetime, timedelta (a day-time interval), lists and mappings (structs), and None for NULL. Values do
+not carry their declared types. So it cannot compute what depends on a type alone, such as the width of an
+integer or the precision of a decimal.
 """
 
 from __future__ import annotations

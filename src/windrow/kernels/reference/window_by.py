@@ -1,4 +1,4 @@
-"""WINDOW BY as its definition says it: for each row that may begin a window, look for where it ends.
+"""WINDOW BY by definition: for each row that may begin a window, search for its end.
 
 The executable semantics of the clause (the paper's section 3.3, and 4.4 for ONLY and LABEL). It looks at rows
 one at a time and is quadratic; the fast kernels are compared with it.
@@ -79,8 +79,8 @@ def window_by(rows: Sequence[Row], clause: WindowBy) -> list[dict[str, Any]]:
     Parameters
     ----------
     rows
-        What FROM, WHERE and GROUP BY leave, in any order. Rows that tie in ORDER BY stay in their order; a
-        query may rely on none.
+        The output of FROM, WHERE and GROUP BY, in any order. Rows that tie in ORDER BY stay in their order; a
+        query must not rely on it.
     clause
         The clause.
 
@@ -228,7 +228,7 @@ def _satisfied(boundary: ReferenceBoundary, partition: Partition, row: int, env:
 
 
 def _bind(boundary: ReferenceBoundary | None, partition: Partition, row: int | None) -> dict[str, Any]:
-    """The boundary's variables at a row; all None where no row satisfies it."""
+    """The boundary's variables at a row; all None if no row satisfies it."""
     if boundary is None:
         return {}
     values: list[tuple[str | None, Any]] = [(boundary.as_, None if row is None else partition[row])]

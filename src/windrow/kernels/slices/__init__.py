@@ -1,6 +1,6 @@
 """WINDOW BY over one long sequence that is cut into slices, each processed by another task.
 
-What is done, with an exchange by Spark between:
+The phases, with an exchange by Spark between them:
 
 A. each slice: :func:`summarise` its rows; the summaries go to all slices;
 B. each slice: :func:`wanted` computes, from all summaries, which chunks (:func:`chunks_of`) it sends to which

@@ -28,7 +28,7 @@ __all__ = ["Chain", "chain", "compose"]
 
 @dataclass(frozen=True)
 class Chain:
-    """How a slice's chain goes on; rows of the sequence, from 0.
+    """How a slice's chain continues; rows of the sequence, from 0.
 
     Attributes
     ----------

@@ -56,7 +56,7 @@ def first_of_groups(
 def _entering(
     rows: Ints, group: Ints, enter: Ints, offset: int, limit: int | None
 ) -> tuple[Ints, Ints, Ints]:
-    """Of groups of which no row leaves. A row comes to be behind `offset` others, then behind the limit."""
+    """For groups from which no row leaves. A row moves behind `offset` others, then behind the limit."""
     begins = np.maximum(enter, _pushed_out(group, enter, offset))
     stops = np.full(len(enter), NEVER) if limit is None else _pushed_out(group, enter, offset + limit)
     lasting = begins < stops

@@ -2,8 +2,8 @@
 
 :class:`EventTimes` derives it node by node, from the streams up. It adds to the plan the columns and
 conditions that a run needs: the keys of the nearest groups, by which changes are counted, and the watermark
-before each row, which decides whether the row is late for its group. A query that it does not understand is
-an error; nothing is guessed.
+before each row, which decides whether the row is late for its group. A query that it does not understand
+raises an error.
 
 | relation | its columns of event time |
 |---|---|

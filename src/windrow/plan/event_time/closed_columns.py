@@ -1,4 +1,4 @@
-"""Unchanged columns of streams: where punctuation closes values of them, it closes rows."""
+"""Unchanged columns of streams: where punctuation closes their values, it closes rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["closed_by", "closes_by_keys", "closing_of", "cover", "joined", "met"
 def joined(kind: str, keys: Keys, left: Facts, right: Facts) -> tuple[Facts, Facts]:
     """The sides of a join, with the lineage of columns that the join equates.
 
-    Columns that a join may fill with NULL lose their lineage, and so do those that are not in its result.
+    Columns that a join may fill with NULL, and columns that its result lacks, lose their lineage.
     """
     known = {**left.lineage, **right.lineage}
     pairs = [(one, other) for one, other in keys if one in left.lineage and other in right.lineage]
@@ -34,7 +34,7 @@ def joined(kind: str, keys: Keys, left: Facts, right: Facts) -> tuple[Facts, Fac
 def closed_by(
     lineages: Iterable[Lineage], places: Collection[int], *, of: Collection[int] | None = None
 ) -> tuple[Closed, ...]:
-    """The conditions by which punctuation closes the groups of streams' rows, by values that these share.
+    """The conditions by which punctuation closes groups of rows of streams, by values that the streams share.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def closes_by_keys(facts: Facts) -> bool:
 
 
 def never_closed(occurrences: Sequence[Occurrence], facts: Facts) -> str | None:
-    """Why rows of one of several streams may be needed for ever; None if all streams can be closed."""
+    """Why rows of one of several streams may be needed forever; None if all streams can be closed."""
     if len(occurrences) == 1:
         return None
     every = {each.place for each in occurrences}
@@ -90,7 +90,8 @@ def never_closed(occurrences: Sequence[Occurrence], facts: Facts) -> str | None:
 def met(
     kind: str, left: Facts, right: Facts, *, judges: bool, waits: bool
 ) -> tuple[tuple[ClosedBy, ...], ...]:
-    """The conditions by which rows of both sides of a join find no more partners; empty without such.
+    """The conditions under which rows of both sides of a join have no further partners; empty if there are
+    none.
 
     Parameters
     ----------
@@ -111,10 +112,10 @@ def met(
 
 
 def _meeting_by(kind: str, left: Facts, right: Facts) -> tuple[Closed, ...]:
-    """The conditions by which punctuation closes rows of the sides of a join; empty if not all are closed.
+    """The conditions by which punctuation closes rows of the sides of a join; empty unless all are closed.
 
-    In joins that output rows without a partner, or each row once, the row's own stream must be closed too:
-    otherwise a later row of it would seem to be the first.
+    In a join that outputs rows without a partner, or each row once, the row's own stream must be closed too.
+    Otherwise a later row of that stream would look like the first.
     """
     lineages = [lineage for facts in (left, right) for lineage in facts.lineage.values()]
     every = left.places | right.places

@@ -133,7 +133,7 @@ class EventTimes:
     def _with_hidden(
         self, node: plan.Node, made: plan.Node, wanted: Iterable[str]
     ) -> tuple[plan.Node, dict[str, str]]:
-        """The query with further columns under internal names, and the names of the wanted columns."""
+        """The query with additional columns under internal names, and the names of the wanted columns."""
         own = {column.id: column.name for column in node.columns}
         further = [one for one in dict.fromkeys(wanted) if one not in own]
         names = {**own, **{one: f"{HIDDEN}{number}" for number, one in enumerate(further)}}
@@ -143,7 +143,7 @@ class EventTimes:
     def _session_facts(
         self, made: plan.Node, place: int, end: str, begins: str, window: TimeWindow | None
     ) -> SessionFacts:
-        """The session of each row, as a plan of its own."""
+        """The session of each row, as a separate plan."""
         occurrence = replace(self._deriving.occurrences[place], is_numbered=True)
         number = number_id(place)
         visible = chosen(self._deriving.visible.showing(made, [number]), [number, end], ["number", "end"])
@@ -195,7 +195,7 @@ def _derived(deriving: Deriving, node: plan.Node, judged: bool) -> Derived:
 
 
 def _finalizing(node: plan.Node, facts: Facts) -> dict[str, EventColumn]:
-    """The columns that decide when groups of a query, or its rows, are complete."""
+    """The columns that decide when the groups or rows of a query are complete."""
     if facts.whole:
         ids: Iterable[str] = _named_once(node)
     else:
@@ -209,7 +209,7 @@ def _finalizing(node: plan.Node, facts: Facts) -> dict[str, EventColumn]:
 
 
 def _lineage(node: plan.Node, facts: Facts) -> dict[str, Lineage]:
-    """The columns of a query by whose values punctuation can close its groups, or its rows."""
+    """The columns of a query by whose values punctuation can close its groups or rows."""
     if facts.grouped and not facts.whole:
         ids: Iterable[str] = facts.keys
     else:
@@ -218,7 +218,7 @@ def _lineage(node: plan.Node, facts: Facts) -> dict[str, Lineage]:
 
 
 def _has_one_row(node: plan.Node, keys: frozenset[str]) -> bool:
-    """Whether each combination of these columns has one row at most: they are those of one GROUP BY."""
+    """Whether each combination of these columns has at most one row: they are the keys of one GROUP BY."""
     while isinstance(node, plan.Project | plan.Filter):
         node = node.input
     return isinstance(node, plan.Aggregate) and {column.id for column, _ in node.keys} <= keys

@@ -1,4 +1,4 @@
-"""The state of the derivation of one plan, which the rules of all kinds of nodes share."""
+"""The state of the derivation for one plan, which the rules for all kinds of nodes share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Derived = tuple[plan.Node, Facts]
 
 @dataclass(frozen=True)
 class EventTimeSource:
-    """An input of a plan that is a stream, or a table function over streams.
+    """An input of a plan: a stream, or a table function over streams.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class EventTimeSource:
 
 
 class Deriving:
-    """The state of the derivation of one plan.
+    """The state of the derivation for one plan.
 
     Parameters
     ----------
@@ -67,9 +67,9 @@ class Deriving:
     occurrences
         The streams, by their places in the query.
     hidden, visible
-        The additional columns of inputs, by key; and what adds columns to nodes.
+        The additional columns of inputs, by key; and the object that adds columns to nodes.
     notes
-        What EXPLAIN says of nodes, by their `id`.
+        EXPLAIN's notes about nodes, by their `id`.
     until
         The columns with the ends of the validity of versions.
     judgings
@@ -128,7 +128,7 @@ class Deriving:
         self._known[id(node)] = node, (node, facts)
 
     def note(self, node: plan.Node, facts: Facts, state: str | None = None) -> None:
-        """Record for EXPLAIN the output of a node, and its state."""
+        """Record the output mode and the state of a node for EXPLAIN."""
         if facts.reads_streams:
             self.notes[id(node)] = note(node, facts, state)
 
@@ -140,7 +140,7 @@ class Deriving:
     def late(
         self, facts: Facts, timed_keys: Sequence[tuple[SqlText, EventColumn]]
     ) -> tuple[SqlText, dict[int, str]] | None:
-        """The condition by which rows are late for groups, and the columns with the watermarks in it."""
+        """The condition under which rows are late for groups, and the columns with the watermarks in it."""
         timed_keys = [
             each for each in timed_keys if each[1].decides_late and each[1].origins & facts.watermarks
         ]
@@ -154,7 +154,7 @@ class Deriving:
         return late_for_groups(timed_keys, marks), marks
 
     def marks(self, facts: Facts, origins: Iterable[int]) -> dict[int, str]:
-        """The columns with the watermarks of streams, which from now on their rows have."""
+        """The columns with the watermarks of streams; their rows carry them from here on."""
         # rows wait for the watermarks of all these streams, also for those that a join does not show
         waited = {self.occurrences[at].stream for at in facts.finality.complete if at in self.occurrences}
         for at in origins:
@@ -168,5 +168,5 @@ def watermark_id(place: int) -> str:
 
 
 def number_id(place: int) -> str:
-    """The id of the column of a stream with the numbers of its rows."""
+    """The id of the column of a stream with its row numbers."""
     return f"n{place}"

@@ -1,4 +1,4 @@
-"""Event time of expressions: of columns, and of functions that are monotone in one."""
+"""The event time of expressions: columns, and functions that are monotone in one column."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _event(tokens: TokenList, part: Range, column: ColumnOf, event: EventOf) -> 
 
 
 def mapped(event: EventColumn, by: Callable[[str], str]) -> EventColumn:
-    """The event time of an expression, whose SQL `by` makes of the SQL of a column."""
+    """The event time of an expression; `by` makes its SQL from the SQL of a column."""
     return replace(
         event,
         mapped=by(event.mapped),

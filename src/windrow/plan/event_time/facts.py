@@ -1,4 +1,4 @@
-"""The facts that are derived of the relations of a query over streams, and of the whole query."""
+"""Facts derived for the relations of a query over streams, and for the whole query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HIDDEN = "__of_"
 """The prefix of columns that Windrow adds to queries."""
 
 UNTIL = f"{HIDDEN}until"
-"""The prefix of added columns with the ends of the validity of a stream's versions."""
+"""The prefix of added columns with the end of validity of a stream's versions."""
 
 
 def watermark_at(place: int) -> str:
@@ -41,12 +41,12 @@ def watermark_at(place: int) -> str:
 
 
 def number_at(place: int) -> str:
-    """The column with the numbers of the rows of the stream at a place."""
+    """The column with the row numbers of the stream at a place."""
     return f"{HIDDEN}number{place}"
 
 
 Lineage = frozenset[tuple[int, str]]
-"""The columns of streams, each with the place of its stream, of which a column has the unchanged value."""
+"""The stream columns, each with the place of its stream, whose unchanged value a column has."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class EventColumn:
     decides_late
         Whether a row below it is late. Not of sessions, which may still grow.
     greatest
-        SQL for the greatest value of it in a row, in which ``{t}`` is the row's rowtime, or for `sessions`
-        the end of the row's session; None if that depends on other rows.
+        SQL for its greatest value in a row, in which ``{t}`` is the row's rowtime, or for `sessions` the end
+        of the row's session; None if that depends on other rows.
     sessions
         The number of the SESSION whose end it is.
     least_open
@@ -95,7 +95,7 @@ class EventColumn:
 
     @property
     def origins(self) -> frozenset[int]:
-        """The streams whose watermarks have passed a row once one has passed it here."""
+        """The streams whose watermarks have passed a row once one has passed it in this column."""
         return frozenset([self.origin, *(origin for origin, _ in self.peers)])
 
 
@@ -110,7 +110,7 @@ class Finality:
     final
         Once these have passed, the row is not retracted.
     why
-        What may retract a row.
+        The part of the query that may retract a row.
     """
 
     complete: frozenset[int] = frozenset()
@@ -149,13 +149,13 @@ class Occurrence:
 
     @property
     def number(self) -> str:
-        """The column with the numbers of its rows."""
+        """The column with its row numbers."""
         return number_at(self.place)
 
 
 @dataclass(frozen=True)
 class Judging:
-    """A condition by which rows of a stream are late for a group: `row` is below `least`.
+    """A condition under which rows of a stream are late for a group: `row` is below `least`.
 
     Both are SQL in which ``{t}`` is an instant. In `row` it is the row's rowtime, and `row` is its least
     value in a key of the group. In `least` it is the watermark before the row. `origin` is the place of the
@@ -227,7 +227,7 @@ class SessionFacts:
 
 @dataclass(frozen=True)
 class Timed:
-    """A query with its additional columns, and what is derived of it.
+    """A query with its additional columns, and the facts derived for it.
 
     Attributes
     ----------
@@ -246,11 +246,11 @@ class Timed:
     closes
         For each grouping in the query the conditions that close all groups of a row; any of them is enough.
     unbounded
-        Why rows may be needed for ever; None if their state is bounded.
+        Why rows may be needed forever; None if their state is bounded.
     sessions
         The sessions that `closes` refers to.
     lines
-        What EXPLAIN prints: the plan as it was read, with the output and the state of each node.
+        The lines of EXPLAIN: the plan as it was read, with the output and the state of each node.
     has_ttl
         Whether keys have a state TTL, so that a key may have several rows.
     calls_own
@@ -292,7 +292,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of the rows of a node; columns are identified by their ids.
+    """Facts about the rows of a node; columns are identified by id.
 
     The columns that a node can show (:func:`windrow.plan.visible.showing`) are included, such as keys that
     SELECT leaves out.
@@ -302,7 +302,7 @@ class Facts:
     events
         The columns of event time.
     finalizing
-        Those of them that decide when rows without groups are final.
+        Those among the columns of event time that decide when rows without groups are final.
     keys
         The keys of the nearest groups.
     grouped, whole, counted
@@ -314,7 +314,7 @@ class Facts:
     streams, places
         Its watermark is the least one of `streams`; `places` are those of all its streams.
     watermarks
-        The places of the streams of which it can show the watermark before each row.
+        The places of the streams whose watermark before each row it can show.
     closes, unbounded
         As in :class:`Timed`.
     lineage
@@ -344,5 +344,5 @@ class Facts:
 
     @property
     def reads_streams(self) -> bool:
-        """Whether it is derived from streams."""
+        """Whether the relation is derived from streams."""
         return bool(self.places or self.streams)

@@ -12,7 +12,8 @@ arrive that changes them. "Complete" is stronger than final: no equal row is ins
 | left joins, anti joins, EXCEPT | those of both sides | those of the first side, and all of the second |
 | right and full joins | those of both sides | all of the sides in which a partner may be missing |
 
-A column that is no key of such a relation, as the rowtime under a rank by price, decides nothing above it.
+A column that is no key of such a relation, such as the rowtime under a rank by price, decides nothing above
+it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def spanned(events: Iterable[EventColumn | None]) -> frozenset[int]:
 
 
 def cut(within: Finality, events: Iterable[EventColumn | None], what: str) -> Finality:
-    """The finality of rows that are computed of all rows with equal values of some columns of event time."""
+    """The finality of rows computed from all rows that share the values of some event-time columns."""
     decides = within.complete <= spanned(events)
     complete = within.complete if decides else within.complete | {NEVER}
     return Finality(complete, complete, within.why if decides and within.why else what)
@@ -55,7 +56,7 @@ def cut(within: Finality, events: Iterable[EventColumn | None], what: str) -> Fi
 def combined(
     left: Finality, right: Finality, *, lacking: str | None = None, of: Collection[int] = (1,)
 ) -> Finality:
-    """The finality of rows that are computed of rows of two relations.
+    """The finality of rows computed from the rows of two relations.
 
     Parameters
     ----------
@@ -75,7 +76,8 @@ def combined(
 def until(columns: Iterable[tuple[str, EventColumn | None]], facts: Facts) -> tuple[Completeness, ...]:
     """The conditions by which the watermark makes values of columns final; empty if it does not.
 
-    Ends of sessions do not count, as sessions may grow, nor columns that an outer join may fill with NULL.
+    Session ends do not count, because sessions may grow. Nor do columns that an outer join may fill with
+    NULL.
     """
     finalizing = [
         (name, event)
@@ -87,5 +89,5 @@ def until(columns: Iterable[tuple[str, EventColumn | None]], facts: Facts) -> tu
 
 
 def finalized_only_by(facts: Facts, finalizing: Collection[EventColumn | None]) -> Facts:
-    """The facts of a relation in which no other columns than these decide when rows are final."""
+    """The facts of a relation in which only these columns decide when rows are final."""
     return marked(facts, lambda each: replace(each, finalizes=each.finalizes and each in finalizing))

@@ -1,12 +1,12 @@
-"""Joins within an interval: conditions that bound the event time of the other side from above.
+"""Interval joins: conditions that bound the event time of the other side from above.
 
-Of ``o LEFT JOIN p ON o.id = p.id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 10 MINUTES`` a row of `o` without
-a partner is final when the watermark of `p` is above ``o.ts + INTERVAL 10 MINUTES``. So that expression is a
-column of event time of the join's rows, by the watermark of `p`.
+In ``o LEFT JOIN p ON o.id = p.id AND p.ts BETWEEN o.ts AND o.ts + INTERVAL 10 MINUTES``, a row of `o` without
+a partner is final when the watermark of `p` is above ``o.ts + INTERVAL 10 MINUTES``. So that expression is an
+event-time column of the join's rows, with the watermark of `p`.
 
-Where both sides are streams, and the other one is bounded from below too, or their event times are equal,
-rows are late that come when this was final (:func:`reaches_of`). So no row retracts a final one, and neither
-side is needed for longer.
+If both sides are streams, and the interval has both bounds or the event times are equal, a row that arrives
+after it would have been final is late (:func:`reaches_of`). So no row retracts a final one, and neither side
+is needed for longer.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = ["JoinReach", "as_of", "bounded", "reaches_of"]
 def bounded(
     kind: str, conditions: Iterable[Expression], scope: Scope, left: Facts, right: Facts
 ) -> Iterator[tuple[EventColumn, SqlText]]:
-    """The conditions for which a row without a partner waits, in a join of two streams.
+    """The event times that a row without a partner waits for, in a join of two streams.
 
-    Each is the other side's event time, and an expression over the row that is an upper limit of it in all
+    Each is the other side's event time, and an expression over the row that bounds it from above in all
     possible partners.
     """
     sides = (left, right)
@@ -66,11 +66,11 @@ class JoinReach:
         The columns of event time that are compared: of the side whose rows may have no partner, and of the
         partners.
     events
-        What they are.
+        The event times of both sides.
     last
         SQL for the last value in a partner, in which ``{t}`` is a row's own.
     first
-        SQL for the last value in a row of which another one is a partner, in which ``{t}`` is that of the
+        SQL for the last value of a row that has another one as a partner, in which ``{t}`` is that of the
         other one.
     """
 
@@ -82,14 +82,14 @@ class JoinReach:
 
     @property
     def needed(self) -> str:
-        """SQL for the last value in a partner of the rows of which another one is a partner."""
+        """SQL for the last value that a partner's own partners can have."""
         return self.last.replace("{t}", self.first)
 
 
 def reaches_of(node: Join, left: Facts, right: Facts) -> tuple[JoinReach, ...]:
-    """The reach of each side that may lack a partner, in an outer or anti join of two streams.
+    """The reach of each side whose rows may lack a partner, in an outer or anti join of two streams.
 
-    By equal event times, or within an interval with both bounds; empty for other joins.
+    It is by equal event times, or within an interval with both bounds. Other joins have none.
     """
     if node.kind not in LACKING or any(
         not facts.raw or facts.updates or len(facts.places) != 1 or facts.places != facts.watermarks
@@ -141,24 +141,24 @@ def _within_interval(node: Join, own: Facts, other: Facts) -> JoinReach | None:
 
 @dataclass(frozen=True)
 class _Shifted:
-    """A rowtime, and the length that is added to it or taken from it; `sign` is empty without one."""
+    """A rowtime, and the length added to it or subtracted from it; `sign` is empty without one."""
 
     column: str
     sign: str = ""
     length: str = ""
 
     def of(self, text: str) -> str:
-        """The same of the SQL of another instant."""
+        """The same shift of the SQL of another instant."""
         return f"({text} {self.sign} {self.length})" if self.sign else text
 
     @property
     def back(self) -> _Shifted:
-        """What undoes it."""
+        """The opposite shift."""
         return replace(self, sign={"+": "-", "-": "+"}.get(self.sign, ""))
 
 
 def _shifted(tokens: TokenList, item: Range, scope: Scope, facts: Facts) -> _Shifted | None:
-    """The rowtime of a stream, as it is or shifted once; None for other expressions."""
+    """The rowtime of a stream, unchanged or shifted once; None for other expressions."""
     start, stop = within(tokens, item)
     name = _time_in(tokens, (start, stop))
     column = None if name is None else column_named(tokens, name, scope)
@@ -180,8 +180,8 @@ def _shifted(tokens: TokenList, item: Range, scope: Scope, facts: Facts) -> _Shi
 def as_of(facts: Facts, conditions: Iterable[Expression], scope: Scope) -> Facts:
     """The facts of rows that a condition limits to the versions valid at a time.
 
-    Their event time then includes the stream of the versions. The condition is
-    ``until IS NULL OR time < until``.
+    Their event time then includes the stream of the versions. The condition is ``until IS NULL OR time <
+    until``.
     """
     for condition in conditions:
         tokens = tokenize(condition.text.render())
@@ -198,7 +198,7 @@ def as_of(facts: Facts, conditions: Iterable[Expression], scope: Scope) -> Facts
 
 
 def _compared(tokens: TokenList, start: int, stop: int) -> Iterator[tuple[Range, Range]]:
-    """The comparisons in the alternatives of a condition: the lesser and the greater side."""
+    """The comparisons in the alternatives of a condition, as the lesser and the greater side."""
     match parse_expression(tokens, start, stop):
         case OperationNode("OR", operands):
             for operand in operands:
@@ -225,7 +225,7 @@ def _counted(tokens: TokenList, item: Range, scope: Scope, facts: Facts) -> Even
 
 
 def _ordered(tokens: TokenList) -> Iterator[tuple[Range, Range]]:
-    """The pairs of expressions in a condition of which the first is at most the second in all rows."""
+    """The pairs of expressions in a condition whose first is at most the second in all rows."""
     for part in conjuncts(tokens, 0, len(tokens)):
         match parse_expression(tokens, *part):
             case OperationNode("<" | "<=", (less, greater)) | OperationNode(">" | ">=", (greater, less)):
@@ -254,7 +254,7 @@ def _time_in(tokens: TokenList, item: Range) -> Range | None:
 
 
 def _is_length(tokens: TokenList, start: int, stop: int) -> bool:
-    """Whether an interval or a whole number is written there."""
+    """Whether the tokens are an interval or a whole number."""
     if tokens.word(start) == "INTERVAL":
         return not any(tokens.is_symbol(at, ".") or tokens.is_symbol(at, "(") for at in range(start, stop))
     is_number = stop == start + 1 and tokens[start].kind is TokenKind.NUMBER and tokens[start].text.isdigit()

@@ -24,13 +24,13 @@ Keys = Sequence[tuple[str, str]]
 """Columns of the left and of the right side that are equal."""
 
 _ALONE = {"inner": (0, 1), "left": (0,), "semi": (0,), "anti": (0,), "right": (1,), "full": (0, 1)}
-"""The sides whose rows are in the result with or without a partner; both, if it has pairs alone."""
+"""The sides of which every row, with or without a partner, can be in the result; both for inner joins."""
 
 
 def closing_by(events: Iterable[EventColumn | None]) -> tuple[ClosedKeys, ...]:
-    """The conditions by which the watermark closes a group of a row, by the group's keys of event time.
+    """The conditions by which the watermark closes the group of a row, by the group's event-time keys.
 
-    Keys of several streams must all be below the watermark. So only a key that is equal to one of each stream
+    Keys of several streams must all be below the watermark. So only a key that equals one of each stream
     decides.
     """
     keys = [event for event in events if event is not None]
@@ -49,16 +49,19 @@ def closing_by(events: Iterable[EventColumn | None]) -> tuple[ClosedKeys, ...]:
 
 
 def complete_by(events: Iterable[tuple[str, EventColumn]]) -> tuple[Completeness, ...]:
-    """The conditions by which rows with these columns are complete, also for the streams of their peers."""
+    """The conditions under which rows with these columns are complete, also for the streams of their
+    peers.
+    """
     return tuple(
         Completeness(name, event.mapped, origin) for name, event in events for origin in sorted(event.origins)
     )
 
 
 def linked(kind: str, keys: Keys, left: Facts, right: Facts) -> tuple[Facts, Facts]:
-    """The sides of a join, in which columns of event time have those that the join equates as peers.
+    """The sides of a join, where event-time columns have the columns that the join equates with them as
+    peers.
 
-    In an outer join only those of the side whose rows are all in the result.
+    In an outer join, only those of the side whose rows are all in the result.
     """
     classes: list[set[str]] = []
     events = {**left.events, **right.events}
@@ -89,7 +92,7 @@ def is_own_event_time(facts: Facts, column: str) -> bool:
 
 
 def with_peers(event: EventColumn, others: Iterable[EventColumn]) -> EventColumn:
-    """A column of event time to which others are equal in all rows."""
+    """An event-time column that equals others in all rows."""
     finalizing = [each for each in others if each.finalizes]
     peers = [(each.origin, each.greatest) for each in finalizing]
     peers += [peer for each in finalizing for peer in each.peers]
@@ -112,19 +115,19 @@ def optional(facts: Facts) -> Facts:
 
 
 def marked(facts: Facts, mark: Callable[[EventColumn], EventColumn]) -> Facts:
-    """The facts with `mark` applied to all columns of event time."""
+    """The facts with `mark` applied to all event-time columns."""
     return replace(facts, events={name: mark(each) for name, each in facts.events.items()})
 
 
 def instead(facts: Facts, event: EventColumn, new: EventColumn) -> Facts:
-    """The facts with one event time in place of another in all columns."""
+    """The facts with one event time replaced by another in all columns."""
     return marked(facts, lambda each: new if each == event else each)
 
 
 def meeting_in_time(left: Facts, right: Facts) -> tuple[ClosedKeys, ...]:
     """The conditions by which the watermark closes rows of both sides: the equal values are complete.
 
-    Empty if the sides have no common column of event time, or a condition is missing for one of the streams.
+    Empty if the sides have no common event-time column, or one of the streams has no condition.
     """
     places = left.places | right.places
     for event in (*left.events.values(), *right.events.values()):

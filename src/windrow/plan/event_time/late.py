@@ -1,8 +1,8 @@
 """Removes rows that are late for their groups, by conditions over the watermark before each row.
 
 Lateness is decided twice. The plan decides it for the groups of a row or the pairs of a join, and removes the
-row from those that were complete. The account decides it for each row of a stream by the rowtime alone. Each
-row that the plan removes is late in the account too.
+row from the groups that were complete. Admission decides it for each row of a stream by the rowtime alone.
+Each row that the plan removes is late at admission too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["late_for_groups", "late_for_sessions", "not_late", "without", "without_pairs"]
 
 Marks = Mapping[int, str]
-"""The columns with watermarks, by the places of their streams."""
+"""The columns with watermarks, by the place of their stream."""
 
 _LABEL = "rows that are not late for their groups"
 
@@ -70,7 +70,7 @@ def not_late(late: SqlText) -> Expression:
 
 
 def without_pairs(rows: Node, late: SqlText, marks: Marks, visible: VisibleColumns) -> Node:
-    """Rows of an outer join of streams, in which a row that is late is no partner either."""
+    """Rows of an outer join of streams, in which a late row is not a partner either."""
     if isinstance(rows, Filter):
         return replace(rows, input=without_pairs(rows.input, late, marks, visible))
     if not isinstance(rows, Join) or rows.kind not in ("left", "right", "full") or rows.is_of_subquery:

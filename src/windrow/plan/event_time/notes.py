@@ -1,4 +1,4 @@
-"""What EXPLAIN says of the nodes of a query over streams: output mode, event time and state."""
+"""EXPLAIN's notes about nodes of a query over streams: output mode, event time and state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def note(node: Node, facts: Facts, state: str | None = None) -> str:
 
 
 def state_of_joins(meeting: Sequence[Sequence[ClosedBy]], passed: str = "equal columns") -> str:
-    """The state of a join with these conditions, and what of it the watermark passes."""
+    """The state of a join with these conditions, and the part of it that the watermark passes."""
     kinds = {type(each) for grouping in meeting for each in grouping}
     by = {ClosedKeys: f"the watermark has passed the {passed}", Closed: "punctuation closes them"}
     return f"rows until {' or '.join(by[kind] for kind in by if kind in kinds)}" if kinds else ALL_ROWS
@@ -49,7 +49,7 @@ def retained_by_groups(node: Aggregate, *, updates: bool) -> str:
 def state_of_groups(
     keys: Collection[tuple[str, EventColumn | None]], punctuated: Sequence[str], retained: str
 ) -> str:
-    """The state of groups: those that event time or punctuation has not closed; else what is `retained`."""
+    """The state of groups: the groups that event time or punctuation has not closed; otherwise `retained`."""
     timed = [(key, event) for key, event in keys if event is not None and event.greatest is not None]
     if not timed:
         return f"groups until punctuation closes {', '.join(punctuated)}" if punctuated else retained

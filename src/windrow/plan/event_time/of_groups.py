@@ -87,7 +87,7 @@ def _refuse_endless(
     events: Sequence[EventColumn | None],
     lineages: Sequence[Lineage],
 ) -> None:
-    """Refuse AFTER WATERMARK of groups that are never complete."""
+    """Refuse AFTER WATERMARK for groups that are never complete."""
     may_end = not deriving.waits or cover(lineages, facts.places)
     if not may_end and any(events) and NEVER in finality.complete and not deriving.lacks_end:
         raise may_go(deriving.place, facts.finality.why or "groups by event time of one of several streams")
@@ -229,7 +229,7 @@ def _ttl_session(deriving: Deriving, session: plan.Node, facts: Facts) -> Derive
 
 
 def refuse_ttl(deriving: Deriving) -> None:
-    """Refuse STATE LIFETIME in a query in which no key can have one."""
+    """Refuse STATE LIFETIME in a query without a key that can have one."""
     if deriving.ttl is None or deriving.has_ttl:
         return
     text, span = deriving.ttl[1]

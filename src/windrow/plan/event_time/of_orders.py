@@ -57,7 +57,7 @@ def of_over(deriving: Deriving, node: plan.Over) -> Derived:
 
 
 def _finalized_by(facts: Facts, finalizing: Mapping[EventColumn, str], what: str) -> Facts:
-    """The facts of rows that are computed of several, which these columns still make final."""
+    """The facts of rows computed from several rows, which these columns still make final."""
     finalizing = {event: one for event, one in finalizing.items() if event.finalizes}
     finality = cut(facts.finality, finalizing, what)
     known = {facts.events[one] for one in (*facts.keys, *facts.finalizing) if one in facts.events}

@@ -1,4 +1,4 @@
-"""Joins, subqueries and set operators: the facts of rows that several relations make."""
+"""Joins, subqueries and set operators: the facts of rows derived from several relations."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
 def _reaching(
     deriving: Deriving, made: plan.Join, facts: Facts, reaches: Sequence[JoinReach]
 ) -> tuple[plan.Join, tuple[tuple[ClosedBy, ...], ...]]:
-    """A join without the rows and pairs that are late for it, and the conditions that close its rows.
+    """A join without its late rows and pairs, and the conditions that close its rows.
 
-    A row is late when it was final as it came, and so were all its possible partners; a pair, when the
-    partner came after its row was final.
+    A row is late if it and all its possible partners were final when it arrived. A pair is late if the
+    partner arrived after the row was final.
     """
     events = {
         column: one
@@ -165,7 +165,7 @@ def _within(
     scope: Scope,
     intervals: Sequence[tuple[EventColumn, SqlText]],
 ) -> Derived:
-    """Rows with added columns: until when the other side may have partners for them."""
+    """Rows with added columns that say until when the other side may have partners for them."""
     if not intervals or not deriving.waits:
         return made, facts
     ids = {column.id for column in made.columns}

@@ -90,13 +90,13 @@ def of_project(deriving: Deriving, node: plan.Project, judged: bool) -> Derived:
 
 
 def _pass(known: dict[str, T], source: str, made: str) -> None:
-    """Copy what is known of a column to its copy."""
+    """Copy the facts of a column to its copy."""
     if source in known:
         known[made] = known[source]
 
 
 def of_filter(deriving: Deriving, node: plan.Filter, judged: bool) -> Derived:
-    """WHERE and HAVING, which decide row by row, and QUALIFY, which does not."""
+    """WHERE and HAVING, which look at each row alone, and QUALIFY, which does not."""
     is_by_row = node.clause != "QUALIFY"
     made, facts = deriving.of(node.input, judged=judged and is_by_row)
     facts = as_of(facts, node.conditions, node.scope)

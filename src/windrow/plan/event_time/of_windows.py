@@ -80,7 +80,7 @@ def of_session(deriving: Deriving, node: plan.SessionWindows, judged: bool) -> D
 def _judged_sessions(
     deriving: Deriving, rows: plan.Node, facts: Facts, window: TimeWindow, time: str, event: EventColumn
 ) -> plan.Node:
-    """Rows without those whose session alone would be complete."""
+    """Rows except those whose session alone would be complete."""
     origins = sorted(event.origins & facts.watermarks)
     if not origins:
         return rows
@@ -103,7 +103,7 @@ def _in_sessions(
     is_plain: bool,
     judged: bool,
 ) -> Facts:
-    """The facts of rows in sessions. A session that grows takes its rows over: only its end is final."""
+    """The facts of rows in sessions. A session that grows takes over its rows: only its end is final."""
     unbounded, closes = facts.unbounded, facts.closes
     end = bounds[window.names[1]]
     if event is not None and end in added and judged and facts.raw and len(facts.watermarks) == 1:
@@ -134,7 +134,7 @@ def _state_of_sessions(facts: Facts) -> str:
 
 
 def _under(facts: Facts, own: Mapping[str, str]) -> Facts:
-    """The facts, also for the ids that the columns have above."""
+    """The facts, also under the ids that the columns have above."""
     return replace(
         facts,
         events={**facts.events, **{own[one]: each for one, each in facts.events.items() if one in own}},
@@ -143,7 +143,7 @@ def _under(facts: Facts, own: Mapping[str, str]) -> Facts:
 
 
 def _bounds(window: TimeWindow, event: EventColumn | None, ids: Mapping[str, str]) -> dict[str, EventColumn]:
-    """The event time of begin and end of windows."""
+    """The event time of the begin and end of windows."""
     if event is None:
         return {}
     last = {} if event.greatest is None else greatest(window, event.greatest)

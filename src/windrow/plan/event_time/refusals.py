@@ -1,4 +1,4 @@
-"""The errors of queries with EMIT, for which event time cannot be derived."""
+"""Errors of queries with EMIT whose event time cannot be derived."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def never_complete(
     *,
     allows_ttl: bool = False,
 ) -> AnalysisError:
-    """The error for AFTER WATERMARK of rows that are never complete; `place` is that of the clause."""
+    """The error for AFTER WATERMARK over rows that are never complete; `place` is that of the clause."""
     instead = "limit the state of a key: STATE LIFETIME INTERVAL 1 HOUR"
     return AnalysisError(
         message,
@@ -29,7 +29,7 @@ def never_complete(
 
 
 def may_go(place: tuple[str, Span | None], why: str) -> AnalysisError:
-    """The error for AFTER WATERMARK of rows that are never final; `place` is that of the clause."""
+    """The error for AFTER WATERMARK over rows that are never final; `place` is that of the clause."""
     return AnalysisError(
         f"rows of {why} are never final: no column of event time limits when later rows can retract them",
         condition="NEVER_COMPLETE",

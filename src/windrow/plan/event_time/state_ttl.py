@@ -1,8 +1,8 @@
 """STATE LIFETIME: groups whose keys have a state TTL.
 
-The state of a key begins with its first row, in order of rowtime, and expires after the TTL; the next row of
+The state of a key begins with its first row, in order of rowtime, and expires after the TTL. The next row of
 the key begins new state. That is a session whose gap and longest duration are the TTL. So the plan of such a
-group is a SESSION over its input, and the end of the session is one more key, which is event time.
+group is a SESSION over its input, and the end of the session is an additional key, which is event time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TTL_BOUNDS = ("__of_begin", "__of_end")
 def with_ttl(
     node: Aggregate, time: str, length: int, fresh: Callable[[int], list[str]], visible: VisibleColumns
 ) -> Aggregate:
-    """Groups with one more key: the time at which their state expires.
+    """Groups with an additional key: the time at which their state expires.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def window_of(node: TimeWindows | SessionWindows, time: Column, *, by_ids: bool 
 
 
 def mapped(window: TimeWindow, watermark: str) -> dict[str, str]:
-    """SQL for a watermark in the columns of a window: the least value that a row can still have there."""
+    """SQL for a watermark in the columns of a window: the least value that a later row can have there."""
     ticks = f"({window.scale.of_column(watermark, window.time_type, window.scale.unit)})"
     if window.kind == "SESSION":
         # not the begin: a session that still grows may have begun long before

@@ -1,8 +1,8 @@
 """From a text to a plan.
 
 A query is read once: its SELECTs become nodes (:mod:`windrow.plan.nodes`), from FROM upwards. Expressions
-stay the user's text with its places; stretches for which columns stand, as they do for aggregates above a
-group, are replaced where they stand.
+remain the user's text with its positions. Where a column replaces a part of a text, such as an aggregate
+above its group, it is substituted at that position.
 """
 
 from windrow.plan.reader.read_queries import QueryReader

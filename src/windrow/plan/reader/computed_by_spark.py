@@ -1,4 +1,4 @@
-"""A column that only Spark computes, of rows and of other relations in the same pieces of time."""
+"""A column that only Spark computes, from rows and other relations in the same interval of time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TIMES = Column(ENTER, ENTER, LongType()), Column(LEAVE, LEAVE, LongType())
 def extended_by_spark(
     statement: StatementText, rows: BlockRows, stretch: Range, beside: Mapping[str, Node], why: Reason
 ) -> tuple[BlockRows, str]:
-    """The rows with a column that has an expression, in whose text are other relations; and that column."""
+    """The rows with a column for an expression that contains other relations; and that column."""
     own = [SqlText.of(f"{ROWS}.{column.id}") for column in rows.node.columns]
     scope = rows.scope(statement.prefix(stretch[0]))
     value = SqlText.of("(", statement.text(stretch), ")")
@@ -43,8 +43,8 @@ def extended_by_spark(
 
 
 def rows_at(relation: str, columns: Sequence[str], same: Sequence[tuple[str, str]]) -> SqlText:
-    """The subquery for these columns of another relation, in the piece of time of a row; of its rows those
-    that have the `same` as it: columns of the row, and of the relation.
+    """The subquery that returns these columns of another relation in the interval of a row. Its rows are
+    those whose values equal the row's in `same`: pairs of a column of the row and one of the relation.
     """
     listed = ", ".join(f"__r.{column}" for column in columns)
     equal = "".join(f" AND __r.{theirs} <=> {ROWS}.{mine}" for mine, theirs in same)

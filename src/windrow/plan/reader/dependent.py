@@ -1,8 +1,8 @@
-"""Subqueries that read the query around them: evaluated once for each combination of what they read of it.
+"""Correlated subqueries: evaluated once for each combination of the outer values that they read.
 
-These combinations stand beside the rows of the subquery, as columns by which it is grouped, counted and
-ordered too; its output is joined back with the rows around it by them. So a subquery may read what is
-around it anywhere, through several levels (Neumann and Kemper: Unnesting Arbitrary Queries, 2015).
+These combinations are joined with the rows of the subquery, as columns by which it is grouped, counted and
+ordered too. Its output is joined back with the outer rows on them. So a subquery may read outer columns
+anywhere, through several levels (Neumann and Kemper: Unnesting Arbitrary Queries, 2015).
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ __all__ = ["Dependent", "count_nothing", "dependent", "joined_back", "null_safe"
 
 @dataclass(frozen=True)
 class Dependent:
-    """The rows of a subquery for each combination of what it reads of the query around it.
+    """The rows of a subquery for each combination of the outer values that it reads.
 
     Attributes
     ----------
     node
-        The rows, those columns first.
+        The rows; their first columns are those of the outer query.
     keys
-        Columns of the rows around, and those of `node` that have the same.
+        Columns of the outer rows, and the equal ones of `node`.
     columns
         The columns of `node` that the subquery returns.
     """
@@ -61,12 +61,12 @@ class Dependent:
 
 
 def dependent(reading: ReaderState, rows: BlockRows, bracket: Range) -> Dependent:
-    """A subquery that reads these rows.
+    """A correlated subquery over these rows.
 
     Raises
     ------
     UnreadError
-        Where it reads them in a way that has no nodes.
+        If it reads them in a way that has no nodes.
     """
     statement = reading.statement
     shape = reading.shape(bracket)
@@ -77,7 +77,7 @@ def dependent(reading: ReaderState, rows: BlockRows, bracket: Range) -> Dependen
         statement.stand(before)
         statement.around_read = set()
         if not wanted:
-            raise UnreadError("a subquery that reads the query around it in this way", bracket)
+            raise UnreadError("a subquery that is correlated in this way", bracket)
         around, keys = _around(statement, rows, wanted)
         found = _read(reading, shape, around, bracket)
         read = [mine for mine, theirs in keys if theirs in statement.around_read]
@@ -99,7 +99,7 @@ def _may_read(statement: StatementText, rows: BlockRows, bracket: Range) -> list
 def _around(
     statement: StatementText, rows: BlockRows, wanted: Sequence[str]
 ) -> tuple[BlockRows, list[tuple[str, str]]]:
-    """Each combination of some columns of the rows, under names of the query around."""
+    """Each distinct combination of some columns of the rows, under names of the outer query."""
     known = {column.id: column.name for column in rows.node.columns}
     made = renamed(statement, _below(rows.node, wanted), [known[one] for one in wanted], "columns", wanted)
     ids = {one: column.id for one, column in zip(wanted, made.columns, strict=True)}
@@ -118,7 +118,7 @@ def _around(
 
 
 def _below(node: Node, wanted: Sequence[str]) -> Node:
-    """What has all these values in these columns, and maybe more, before what other subqueries add to it."""
+    """The lowest node whose rows have all values of these columns, below what other subqueries add."""
     below: Node | None = node
     while below is not None:
         node = below
@@ -138,7 +138,7 @@ def _below(node: Node, wanted: Sequence[str]) -> Node:
 
 
 def _read(reading: ReaderState, shape: Shape, around: BlockRows, bracket: Range) -> Dependent:
-    """The rows of a subquery beside those around it."""
+    """The rows of a subquery, joined with the outer rows."""
     statement = reading.statement
     if isinstance(shape, SetOperationText):
         sides = [_read(reading, side, around, bracket) for side in (shape.left, shape.right)]
@@ -165,7 +165,9 @@ def _read(reading: ReaderState, shape: Shape, around: BlockRows, bracket: Range)
     names = visible_names(statement, query, rows)
     hidden = [item for item in order if place_of(statement.tokens, names, item) is None]
     if hidden and query.distinct:
-        raise UnreadError("ORDER BY of what is not selected beside DISTINCT", hidden[0].expression)
+        raise UnreadError(
+            "ORDER BY of an expression that is not selected, with DISTINCT", hidden[0].expression
+        )
     beside = []
     for item in hidden:
         rows, column = column_of(statement, rows, item.expression)
@@ -182,7 +184,7 @@ def _groups(
     around: BlockRows,
     bracket: Range,
 ) -> tuple[BlockRows, list[str]]:
-    """The groups of a subquery, and the columns in them of the query around."""
+    """The groups of a subquery, and their columns that belong to the outer query."""
     statement = reading.statement
     own = [column.id for column in around.node.columns]
     groups = grouped(statement, select, rows, conditions, own)
@@ -210,7 +212,7 @@ def _groups(
 
 
 def _rename(statement: StatementText, ids: dict[str, str], select: Select) -> None:
-    """Have columns of groups stand where those of their rows stood."""
+    """Substitute the columns of groups for those of their rows."""
     stretches = [*select.items, *([] if select.having is None else [select.having])]
     for at, own in list(statement.columns_at.items()):
         if own in ids and any(start <= at[0] and at[1] <= stop for start, stop in stretches):
@@ -219,9 +221,9 @@ def _rename(statement: StatementText, ids: dict[str, str], select: Select) -> No
 
 
 def count_nothing(statement: StatementText, groups: BlockRows) -> bool:
-    """Have what aggregates are of no rows stand for those of groups that are not there.
+    """Substitute the value of each aggregate over no rows where a group is missing.
 
-    False where there are some of which only Spark knows that.
+    False if only Spark knows that value for some aggregate.
     """
     assert isinstance(groups.node, Aggregate)
     for call in groups.node.calls:
@@ -233,14 +235,14 @@ def count_nothing(statement: StatementText, groups: BlockRows) -> bool:
 
 
 def _there(statement: StatementText, groups: BlockRows) -> BlockRows:
-    """Groups with a column, the last one, that is true: a join has NULL for those that are not there."""
+    """Groups with a last column that is true: an outer join makes it NULL for missing groups."""
     (made,) = statement.fresh(1)
     there = Column(made, "true", BooleanType()), Expression(SqlText.of("true"), BooleanType())
     return extended(groups, SqlText(), [there], "true")
 
 
 def _with_nothing(statement: StatementText, groups: Node, rows: BlockRows, bracket: Range) -> BlockRows:
-    """The rows with what aggregates that only Spark knows are of no rows, where there is no group."""
+    """The rows where missing groups have, for aggregates that only Spark knows, their value over no rows."""
     assert isinstance(groups, Aggregate)
     unknown = [call for call in groups.calls if not call.is_known]
     there = next(column.id for column in reversed(rows.node.columns) if column.name == "true")
@@ -269,10 +271,12 @@ def _selected(
     around: int,
     bracket: Range,
 ) -> Dependent:
-    """The columns of SELECT over the rows, after these columns, the first of them of the query around."""
+    """The columns of SELECT, after these columns of the rows, the first of which belong to the outer
+    query.
+    """
     node = each(statement, select, rows, ())
     if node.is_whole:
-        raise UnreadError("columns of a subquery that reads the query around it", bracket)
+        raise UnreadError("columns of a correlated subquery", bracket)
     known = {column.id: column for column in rows.node.columns}
     further = [
         (Column(made, known[own].name, known[own].type), one)
@@ -296,7 +300,7 @@ def _first(
     bounds: tuple[int, int | None],
     bracket: Range,
 ) -> Dependent:
-    """The first rows of each combination, in an order by columns of the query or by those beside, in turn."""
+    """The first rows of each combination, ordered by columns of the query or, in turn, by the hidden ones."""
     if bounds == (0, None):
         return found
     own = [column for column in found.node.columns if column.id in found.columns]
@@ -328,7 +332,7 @@ def joined_back(
     at: Range,
     conditions: Sequence[Range] = (),
 ) -> BlockRows:
-    """The rows with what belongs to them; NULL belongs to NULL."""
+    """The rows joined with their values; NULL equals NULL."""
     one, other, keys = null_safe(statement, left, right, pairs, at)
     return paired(statement, one, other, keys, kind, label, at, conditions)
 
@@ -336,7 +340,7 @@ def joined_back(
 def null_safe(
     statement: StatementText, left: BlockRows, right: BlockRows, pairs: Sequence[tuple[str, str]], at: Range
 ) -> tuple[BlockRows, BlockRows, list[tuple[str, str]]]:
-    """Both sides with keys that are equal where these columns are, or are both NULL."""
+    """Both sides with keys that are equal where these columns are equal or both NULL."""
     keys: list[tuple[str, str]] = []
     for mine, theirs in pairs:
         left, ours = _without_null(statement, left, mine, at)
@@ -348,7 +352,7 @@ def null_safe(
 def _without_null(
     statement: StatementText, rows: BlockRows, column: str, at: Range
 ) -> tuple[BlockRows, list[str]]:
-    """The rows with a column that is never NULL, and one that says where the column was."""
+    """The rows with a column that is never NULL, and one that says whether the original was."""
     kind = rows.type_of(column)
     name = next(one.name for one in rows.node.columns if one.id == column)
     nothing = _nothing(kind)
@@ -369,7 +373,7 @@ def _without_null(
 
 
 def _nothing(kind: DataType) -> str | None:
-    """Some value of a type."""
+    """SQL for some value of a type."""
     match kind:
         case NumericType():
             return f"CAST(0 AS {kind.simpleString()})"

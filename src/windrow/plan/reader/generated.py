@@ -14,14 +14,14 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["generated"]
 
 _OUTER = {"explode", "posexplode", "inline", "variant_explode"}
-"""Those of which another has a row of NULLs where they have none."""
+"""Functions whose OUTER form returns a row of NULLs where they return no row."""
 _KNOWN = {*_OUTER, *(f"{name}_outer" for name in _OUTER), "stack", "json_tuple"}
 
 
 def generated(statement: StatementText, rows: BlockRows, item: FromItem) -> BlockRows:
-    """Each of the rows, beside each of those that a function returns for it.
+    """Each row, joined with the rows that a function returns for it.
 
-    The rows of a projection come from those of its input, one or several or none from each::
+    A projection makes none, one or several rows of each input row::
 
         FROM s LATERAL VIEW explode(tags) t AS tag   →   columns of s, explode(tags) AS tag
                                                          └─ s
@@ -29,7 +29,7 @@ def generated(statement: StatementText, rows: BlockRows, item: FromItem) -> Bloc
     Raises
     ------
     UnreadError
-        For functions of which it is not known that they look at each row by itself.
+        For functions that are not known to process each row alone.
     """
     tokens, (start, stop) = statement.tokens, item.source
     name = tokens[start].name.lower()

@@ -1,4 +1,4 @@
-"""Groups of a SELECT: keys, aggregates, and the columns that stand for them in SELECT, HAVING and QUALIFY."""
+"""Groups of a SELECT: keys, aggregates, and the columns that replace them in SELECT, HAVING and QUALIFY."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def is_grouped(tokens: TokenList, select: Select) -> bool:
 
 
 def groups_by_all(tokens: TokenList, select: Select) -> bool:
-    """Whether a SELECT has groups by all that is no aggregate."""
+    """Whether a SELECT groups by all columns that are not aggregates."""
     return select.group_by is not None and tokens.text(*select.group_by).upper() == "ALL"
 
 
 def arguments_of(tokens: TokenList, select: Select) -> list[Range]:
-    """What the aggregates of a SELECT with groups compute of each row."""
+    """The expressions that the aggregates of a grouped SELECT compute from each row."""
     having = [] if select.having is None else [select.having]
     found = []
     for start, stop in places_of_calls(tokens, [*select.items, *having]):
@@ -59,7 +59,7 @@ def grouped(
     conditions: Sequence[Range],
     further: Sequence[str] = (),
 ) -> BlockRows:
-    """The groups of a SELECT as rows: in its text columns stand for keys and aggregates.
+    """The groups of a SELECT as rows; columns replace keys and aggregates in its text.
 
     `further` columns of the rows are keys too; they come first.
     """
@@ -142,14 +142,14 @@ def grouped(
 
 
 def _is_known(call: AggregateCall) -> bool:
-    """Whether its name says what an aggregate returns, of whatever order its rows are."""
+    """Whether the name of an aggregate determines its result, regardless of the order of its rows."""
     if call.function is None or call.argument is None:
         return False
     return not FUNCTIONS[call.function].is_arbitrary
 
 
 def keys_of(statement: StatementText, select: Select, rows: BlockRows) -> list[Range]:
-    """The expressions of GROUP BY, where they stand: in SELECT for numbers and aliases."""
+    """The expressions of GROUP BY; for numbers and aliases, the expressions in SELECT."""
     tokens = statement.tokens
     if select.group_by is None:
         return []
@@ -198,7 +198,7 @@ def _replace(
     calls: Iterable[Range],
     call_ids: Sequence[str],
 ) -> None:
-    """Let columns stand for aggregates and keys wherever the SELECT reads its groups."""
+    """Substitute columns for aggregates and keys wherever the SELECT reads its groups."""
     tokens = statement.tokens
     replaced = dict(zip(calls, call_ids, strict=True))
     items = [without_alias(tokens, item) for item in select.items]
@@ -223,7 +223,9 @@ def _has_over(tokens: TokenList, select: Select) -> bool:
 
 
 def key_places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
-    """Where the expression of a key stands in a stretch: a path anywhere, others as the whole of it."""
+    """Where a key's expression occurs in a range: a path anywhere, other expressions only as the
+    whole range.
+    """
     words = tokens.folded(*key)
     is_path = all(tokens[at].is_name or tokens.is_symbol(at, ".") for at in range(*key))
     found = []

@@ -1,4 +1,4 @@
-"""Computed columns of which something follows from others: they rise, fall or differ where these do."""
+"""Computed columns that follow a source column: they rise, fall or differ where it does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TypeOf = Callable[[str], DataType]
 
 
 def rises_with(statement: StatementText, stretch: Range, column: ColumnOf, type_of: TypeOf) -> str | None:
-    """The column with which an expression that is none itself rises."""
+    """The column with which a computed expression rises."""
     tokens, (start, stop) = statement.tokens, stretch
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
         start, stop = start + 1, stop - 1
@@ -50,7 +50,7 @@ def rises_with(statement: StatementText, stretch: Range, column: ColumnOf, type_
 
 
 def follows(statement: StatementText, stretch: Range, column: ColumnOf, type_of: TypeOf) -> Follows | None:
-    """How an expression goes with one column."""
+    """How an expression follows one column."""
     found = []
     part, source = stretch, None
     while source is None:
@@ -76,7 +76,7 @@ def follows(statement: StatementText, stretch: Range, column: ColumnOf, type_of:
 
 
 def cast_follows(statement: StatementText, column: Column, to: DataType) -> Follows | None:
-    """How a column in another type goes with it."""
+    """How a cast of a column follows it."""
     kind = column.type
     is_steady = statement.analyser.zone in STEADY and isinstance(kind, DateType)
     is_number = _family(kind) == "number" and isinstance(to, NumericType) and statement.analyser.is_ansi
@@ -87,12 +87,12 @@ def cast_follows(statement: StatementText, column: Column, to: DataType) -> Foll
 
 
 def _is_set_back(statement: StatementText, start: int, stop: int) -> bool:
-    """Whether a computed time may fall where its time rises, as clocks are set back."""
+    """Whether a computed local time may fall while its instant rises, as at the end of daylight saving."""
     return statement.analyser.zone not in STEADY and goes_by_zone(statement.tokens, start, stop)
 
 
 def _family(kind: DataType) -> Family | None:
-    """What a column is to the expressions that go with it."""
+    """The family of a column's type, for expressions that follow it."""
     if isinstance(kind, IntegralType | DecimalType):
         return "number"
     if isinstance(kind, DateType | TimestampType | TimestampNTZType):

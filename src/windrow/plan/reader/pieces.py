@@ -1,8 +1,8 @@
-"""What reads several rows in a way that only Spark understands: its text, over pieces of time.
+"""SELECTs that read several rows in a way that only Spark understands: their text, over intervals of time.
 
-Of a SELECT the rows carry the times of pieces, by which they are grouped or parted too. A whole query is
-evaluated at each piece by a lateral join with the relations as they are then. What Spark computes of rows and
-of subqueries is :mod:`windrow.plan.reader.computed_by_spark`.
+The rows of a SELECT carry the bounds of intervals, which become additional group and partition keys. A whole
+query is evaluated for each interval by a lateral join with the relations as they are then.
+:mod:`windrow.plan.reader.computed_by_spark` has columns that Spark computes from rows and subqueries.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _TIMES = Column(ENTER, ENTER, LongType()), Column(LEAVE, LEAVE, LongType())
 
 
 def whole_pieces(reading: ReaderState, text: SqlText, at: Range, why: Reason) -> Pieces | None:
-    """A query without nodes of its own; `text` is it with the keys of what it reads.
+    """A query without nodes; `text` is the query with the keys of its inputs.
 
-    None where Spark does not evaluate it beside other rows either.
+    None if Spark cannot evaluate it as a lateral join either.
     """
     statement = reading.statement
     inputs = statement.reader.inputs
@@ -63,7 +63,7 @@ def whole_pieces(reading: ReaderState, text: SqlText, at: Range, why: Reason) ->
 
 
 def _then(part: Piece | RelationText, read: dict[str, Node]) -> Piece | RelationText | SqlText:
-    """A part of a text, in which a relation is its rows at the time of a piece."""
+    """A part of a text, in which a relation stands for its rows in one interval."""
     if not isinstance(part, RelationText):
         return part
     listed = ", ".join(f"__r.{column.id} AS {quoted(column.name)}" for column in read[part.key].columns)
@@ -73,7 +73,7 @@ def _then(part: Piece | RelationText, read: dict[str, Node]) -> Piece | Relation
 def grouped_pieces(
     statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range], why: Reason
 ) -> Pieces | None:
-    """A SELECT with groups, but for those by several sets of keys."""
+    """A SELECT with groups, except by several sets of keys."""
     tokens = statement.tokens
     if select.group_by is not None and grouping_sets(tokens, *select.group_by) is not None:
         return None
@@ -103,7 +103,7 @@ def grouped_pieces(
 
 
 def _key_at(tokens: TokenList, place: Range, keys: Mapping[Range, str]) -> str | None:
-    """The column of the key that stands at a place."""
+    """The column of the key at a place."""
     for key, column in keys.items():
         if place == key or place in key_places(tokens, key, place):
             return column
@@ -113,7 +113,7 @@ def _key_at(tokens: TokenList, place: Range, keys: Mapping[Range, str]) -> str |
 def framed_pieces(
     statement: StatementText, select: Select, rows: BlockRows, conditions: Sequence[Range], why: Reason
 ) -> Pieces | None:
-    """A SELECT with functions over frames."""
+    """A SELECT with window functions."""
     brackets = _definitions(statement, select)
     if brackets is None:
         return None
@@ -130,12 +130,12 @@ def framed_pieces(
 
 
 def _halves(scope: Scope, items: SqlText, after: SqlText | None = None) -> tuple[SqlText, SqlText]:
-    """The text of a SELECT up to the end of its list, and from there on."""
+    """The text of a SELECT up to the end of its list, and the rest."""
     return SqlText.of(scope.prefix, "SELECT ", items), SqlText.of(scope.source(), after or SqlText())
 
 
 def _part_by_times(statement: StatementText, brackets: Sequence[Range]) -> None:
-    """Have the rows of each piece of time apart in the partitions of functions over frames."""
+    """Add the interval to the partition keys of all window functions."""
     tokens = statement.tokens
     for start, stop in brackets:
         if tokens.word(start) == "PARTITION":
@@ -145,7 +145,7 @@ def _part_by_times(statement: StatementText, brackets: Sequence[Range]) -> None:
 
 
 def _windows(statement: StatementText, select: Select) -> SqlText:
-    """The clauses of a SELECT about functions over frames."""
+    """The WINDOW clause and its like in a SELECT."""
     text = SqlText()
     for word, clause in (("WINDOW", select.window), ("QUALIFY", select.qualify)):
         if clause is not None:
@@ -188,7 +188,9 @@ def _made(
 
 
 def _definitions(statement: StatementText, select: Select) -> list[Range] | None:
-    """What is in the brackets of OVER and of named windows; None where a window is made in another way."""
+    """The contents of the brackets of OVER and of named windows; None if a window is defined in
+    another way.
+    """
     tokens, found = statement.tokens, []
     clauses = [clause for clause in (select.qualify, select.window) if clause is not None]
     for start, stop in (*select.items, *clauses):

@@ -1,4 +1,4 @@
-"""The rows of a SELECT while it is read: what is there, and by which names."""
+"""The rows of a SELECT while it is read: its columns so far, and their names."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class BlockRows:
     Attributes
     ----------
     node, parts
-        The rows, and what their columns are called.
+        The rows, and the names of their columns.
     own
-        After USING, where columns of two relations have become one: the relations with all their columns.
+        After USING, which merges columns of two relations: the relations with all their columns.
     around
-        In a subquery that reads the query around it: that one's relations, of which columns are in the rows.
-        In texts these stand by their ids.
+        In a correlated subquery: the relations of the outer query whose columns are in the rows. Texts refer
+        to these by id.
     fields
-        Columns of structs, each with those of its fields that subqueries read, as columns.
+        Struct columns, each with the fields that subqueries read, as columns.
     """
 
     node: Node
@@ -64,7 +64,7 @@ class BlockRows:
         return self.own or self.parts
 
     def scope(self, prefix: SqlText | None = None) -> Scope:
-        """The names by which a text knows them."""
+        """The names by which a text refers to them."""
         return Scope(self.parts, SqlText() if prefix is None else prefix)
 
     def type_of(self, column: str) -> DataType:
@@ -72,11 +72,11 @@ class BlockRows:
         return next(one.type for one in self.node.columns if one.id == column)
 
     def resolved(self, name: Name) -> str | None:
-        """The column that a path names; None where it names none, or several."""
+        """The column that a path names; None if it names no column, or several."""
         return self._inside(name) or resolve(name, self.around)
 
     def field_of(self, name: Name) -> tuple[str, str] | None:
-        """The column of whose field a path is, and the path in it; None where it names no field."""
+        """The column whose field a path names, and the path in it; None if it names no field."""
         for count in range(len(name.parts) - 1, 0, -1):
             column = self.resolved(replace(name, parts=name.parts[:count]))
             if column is not None:
@@ -85,16 +85,16 @@ class BlockRows:
         return None
 
     def outside(self, name: Name) -> str | None:
-        """The column that a path names in the query around, where none of its own does."""
+        """The outer column that a path names, if it names none of the query's own."""
         return resolve(name, self.around) if self._inside(name) is None else None
 
     def names_around(self) -> tuple[Part, ...]:
-        """The names by which a subquery knows the columns."""
+        """The names by which a subquery refers to the columns."""
         own = (replace(part, qualified=True) for part in self.own)
         return (*self.parts, *own, *self.fields, *self.around)
 
     def by_ids(self) -> BlockRows:
-        """The rows without names: what reads them stands in the text by ids."""
+        """The rows without names: texts refer to their columns by id."""
         return BlockRows(self.node, ())
 
     def _inside(self, name: Name) -> str | None:
@@ -105,7 +105,7 @@ class BlockRows:
 
 
 def _path(kind: DataType, names: Sequence[str]) -> str | None:
-    """The path of a field of structs, as they name it."""
+    """The path of a field of nested structs, as the structs spell it."""
     found = []
     for name in names:
         fields = kind.fields if isinstance(kind, StructType) else []
@@ -118,7 +118,7 @@ def _path(kind: DataType, names: Sequence[str]) -> str | None:
 
 
 def source_of(statement: StatementText, stretch: Range, rows: BlockRows) -> str | None:
-    """The column that an expression is; None for what is computed."""
+    """The column that an expression names; None for a computed one."""
     if stretch in statement.columns_at:
         return statement.columns_at[stretch]
     parsed = parse_expression(statement.tokens, *stretch)
@@ -128,7 +128,7 @@ def source_of(statement: StatementText, stretch: Range, rows: BlockRows) -> str 
 def expression(
     statement: StatementText, stretch: Range, rows: BlockRows, type_: DataType | None = None
 ) -> Expression:
-    """An expression over the rows; Spark types it where its type is not known."""
+    """An expression over the rows; Spark types it if its type is unknown."""
     text = statement.text(stretch)
     if type_ is None:
         type_ = statement.typed(text, rows.scope(statement.prefix(stretch[0])), rows.node.columns)
@@ -152,7 +152,7 @@ def expression(
 
 
 def _reads(statement: StatementText, stretch: Range, rows: BlockRows) -> frozenset[str] | None:
-    """The columns that an expression reads; None where a name in it is none of theirs."""
+    """The columns that an expression reads; None if it contains a name that is not one of theirs."""
     start, stop = stretch
     standing = {at: own for at, own in statement.columns_at.items() if start <= at[0] and at[1] <= stop}
     found: set[str | None] = set(standing.values())
@@ -165,7 +165,7 @@ def _reads(statement: StatementText, stretch: Range, rows: BlockRows) -> frozens
 
 
 def reads_only(statement: StatementText, stretch: Range, rows: BlockRows) -> bool:
-    """Whether an expression reads columns of these rows, and nothing else."""
+    """Whether an expression reads only columns of these rows."""
     start, stop = stretch
     standing = {at: own for at, own in statement.columns_at.items() if start <= at[0] and at[1] <= stop}
     ids = {column.id for column in rows.node.columns}
@@ -180,7 +180,7 @@ def reads_only(statement: StatementText, stretch: Range, rows: BlockRows) -> boo
 
 
 def name_around(statement: StatementText, stretches: Iterable[Range], rows: BlockRows) -> None:
-    """Let columns stand for the names in a SELECT's text that only the query around it knows."""
+    """Substitute columns for the names in a SELECT's text that only the outer query has."""
     tokens = statement.tokens
     for stretch in stretches if rows.around else ():
         queries = [at for at in range(*stretch) if tokens.is_symbol(at, "(") and is_query(tokens, at)]
@@ -195,7 +195,7 @@ def name_around(statement: StatementText, stretches: Iterable[Range], rows: Bloc
 
 
 def passed(columns: Sequence[Column]) -> Iterator[tuple[Column, Expression]]:
-    """Columns as they are."""
+    """Columns, unchanged."""
     for column in columns:
         yield column, Expression(SqlText.of(f"{ROWS}.{column.id}"), column.type, column.id)
 
@@ -207,7 +207,7 @@ def renamed(
     label: str,
     sources: Sequence[str] | None = None,
 ) -> Project:
-    """Some columns, or all, under ids and names of their own."""
+    """Some columns, or all, under new ids and names."""
     known = {column.id: column for column in node.columns}
     chosen = list(node.columns) if sources is None else [known[source] for source in sources]
     outputs = [
@@ -220,7 +220,7 @@ def renamed(
 def extended(
     rows: BlockRows, prefix: SqlText, further: Sequence[tuple[Column, Expression]], label: str
 ) -> BlockRows:
-    """The rows with further columns."""
+    """The rows with additional columns."""
     own = [SqlText.of(f"{ROWS}.{column.id}") for column in rows.node.columns]
     listed = [SqlText.of("(", one.text, f") AS {column.id}") for column, one in further]
     outputs = (*passed(rows.node.columns), *further)
@@ -229,7 +229,7 @@ def extended(
 
 
 def with_fields(statement: StatementText, rows: BlockRows, subquery: Range) -> BlockRows:
-    """The rows with columns for the fields of structs that a subquery may read: ``f.k``."""
+    """The rows with columns for the struct fields that a subquery may read: ``f.k``."""
     fields: dict[tuple[str, ...], tuple[str, str]] = {}
     for name in names_in(parse_expression(statement.tokens, *subquery, deeply=True)):
         if len(name.parts) == 2 and rows.resolved(name) is None:
@@ -253,7 +253,7 @@ def with_fields(statement: StatementText, rows: BlockRows, subquery: Range) -> B
 
 
 def column_of(statement: StatementText, rows: BlockRows, stretch: Range) -> tuple[BlockRows, str]:
-    """The rows with a column that has an expression, and that column."""
+    """The rows with a column for an expression, and that column."""
     found = source_of(statement, stretch, rows)
     if found is not None:
         return rows, found
@@ -283,7 +283,7 @@ def filtered(
 
 
 def names_of(item: FromItem, columns: Sequence[Column]) -> tuple[str, ...]:
-    """The names by which a SELECT knows the columns of a relation in FROM."""
+    """The names by which a SELECT refers to the columns of a relation in FROM."""
     names = item.columns or tuple(column.name for column in columns)
     if len(names) != len(columns):
         raise UnreadError("other names for the columns than there are columns", item.source)
@@ -291,7 +291,7 @@ def names_of(item: FromItem, columns: Sequence[Column]) -> tuple[str, ...]:
 
 
 def only_column(columns: Sequence[Column], bracket: Range) -> Column:
-    """The one column of a subquery that stands for a value, or for values of IN."""
+    """The only column of a scalar subquery, or of one in IN."""
     if len(columns) != 1:
         raise UnreadError("a subquery of several columns", bracket, "select one")
     return columns[0]
@@ -300,7 +300,7 @@ def only_column(columns: Sequence[Column], bracket: Range) -> Column:
 def cast(
     statement: StatementText, column: Column, to: DataType, made: str, *, is_beside: bool
 ) -> tuple[Column, Expression]:
-    """A column in another type; it `is_beside` the column that it is a cast of, or stands in its place."""
+    """A column cast to another type; it `is_beside` the original column, or replaces it."""
     text = SqlText.of(f"CAST({ROWS}.{column.id} AS {sql_of(to)})")
     found = Column(made, column.name, to)
     if is_beside and isinstance(to, IntegralType):

@@ -1,4 +1,4 @@
-"""Joins: by the equalities of their conditions, and by what else these say."""
+"""Joins: by the equalities of their conditions, and by the other conditions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["USING", "alike", "conditions_of", "equality", "joined", "paired", "using"]
 
 USING = "__using"
-"""With this begin the names of relations of the columns of USING."""
+"""The prefix of names of relations for the columns of USING."""
 
 
 def joined(
@@ -40,9 +40,10 @@ def joined(
     *,
     is_padded: bool,
 ) -> tuple[BlockRows, list[Range]]:
-    """Both sides, and the conditions of WHERE that are still to be checked against each pair.
+    """Both sides, and the conditions of WHERE that are not applied yet.
 
-    Of an inner join WHERE is as good as ON, but `is_padded` says that an outer join comes after it.
+    An inner join may apply conditions of WHERE as if they were in ON. `is_padded` says that an outer join
+    follows.
     """
     on = [] if item.on is None else conjuncts(statement.tokens, *item.on)
     if item.join == "inner" and not is_padded:
@@ -92,7 +93,7 @@ def paired(
 def conditions_of(
     statement: StatementText, left: BlockRows, right: BlockRows, conditions: Sequence[Range]
 ) -> tuple[Expression, ...]:
-    """Conditions over both sides."""
+    """The conditions over both sides."""
     if not conditions:
         return ()
     scope = BlockRows(left.node, (*left.parts, *right.parts)).scope(statement.prefix(conditions[0][0]))
@@ -102,7 +103,7 @@ def conditions_of(
 
 
 def _computes(statement: StatementText, part: Range) -> bool:
-    """Whether a condition is an equality with something that is computed."""
+    """Whether a condition is an equality with a computed side."""
     parsed = parse_expression(statement.tokens, *part)
     if not isinstance(parsed, OperationNode) or parsed.operator != "=":
         return False
@@ -112,8 +113,8 @@ def _computes(statement: StatementText, part: Range) -> bool:
 def _guarded(
     statement: StatementText, left: BlockRows, right: BlockRows, before: Sequence[Range]
 ) -> tuple[BlockRows, BlockRows, list[Range]]:
-    """The sides without the rows that the conditions before another leave out, for which something that is
-    computed may fail; and the conditions that are of both.
+    """The sides, filtered by the conditions that precede one whose computation may fail; and the conditions
+    over both sides.
     """
     both = []
     for part in before:
@@ -129,13 +130,13 @@ def _guarded(
 
 
 def _has_query(statement: StatementText, part: Range) -> bool:
-    """Whether a query stands in a condition."""
+    """Whether a condition contains a subquery."""
     tokens = statement.tokens
     return any(tokens.is_symbol(at, "(") and is_query(tokens, at) for at in range(*part))
 
 
 def using(statement: StatementText, left: BlockRows, right: BlockRows, item: FromItem) -> BlockRows:
-    """A join whose columns of one name are one, in a relation of their own before the others."""
+    """A join with USING: each pair of common columns becomes one, in a relation before the others."""
     theirs = {name.lower() for part in right.parts for name in part.names}
     mine = [name for part in left.parts for name in part.names]
     names = item.using if item.using is not None else [name for name in mine if name.lower() in theirs]
@@ -172,7 +173,7 @@ def using(statement: StatementText, left: BlockRows, right: BlockRows, item: Fro
 
 
 def _first_of(rows: BlockRows, name: str) -> str:
-    """The column of a name that a side of USING has; of several Spark takes the first."""
+    """The column with a name on a side of USING; Spark takes the first of several."""
     columns = (pair for part in rows.parts for pair in zip(part.names, part.columns, strict=True))
     found = next((column for own, column in columns if own.lower() == name.lower()), None)
     assert found is not None, "Spark has found it"
@@ -182,7 +183,7 @@ def _first_of(rows: BlockRows, name: str) -> str:
 def equality(
     statement: StatementText, left: BlockRows, right: BlockRows, part: Range
 ) -> tuple[BlockRows, BlockRows, tuple[str, str]] | None:
-    """The sides with the columns that an equality of both compares; None if it is none."""
+    """The sides with the columns that an equality compares; None if it is not an equality of both sides."""
     parsed = parse_expression(statement.tokens, *part)
     if not isinstance(parsed, OperationNode) or parsed.operator != "=":
         return None
@@ -206,7 +207,7 @@ def equality(
 def alike(
     statement: StatementText, left: BlockRows, right: BlockRows, pair: tuple[str, str], at: Range
 ) -> tuple[BlockRows, BlockRows, tuple[str, str]]:
-    """Two columns that are compared, in the type in which Spark compares them."""
+    """Two compared columns, in the type in which Spark compares them."""
     sides, columns = [left, right], [*pair]
     kinds = [side.type_of(column) for side, column in zip(sides, columns, strict=True)]
     common = kinds[0] if kinds[0] == kinds[1] else _common_type(statement, kinds)
@@ -227,7 +228,7 @@ def alike(
 
 
 def _common_type(statement: StatementText, kinds: Sequence[DataType]) -> DataType | None:
-    """The type of both numbers, or both times; None for what is compared in other ways."""
+    """The common type of two numbers or two times; None for operands that are compared in other ways."""
     for family in ((NumericType,), (DateType, TimestampType, TimestampNTZType)):
         if all(isinstance(kind, family) for kind in kinds):
             nulls = ", ".join(f"CAST(NULL AS {kind.simpleString()})" for kind in kinds)
@@ -238,8 +239,8 @@ def _common_type(statement: StatementText, kinds: Sequence[DataType]) -> DataTyp
 def _pushed(
     statement: StatementText, left: BlockRows, right: BlockRows, item: FromItem, rest: Sequence[Range]
 ) -> tuple[BlockRows, BlockRows, list[Range]]:
-    """The sides of a join that is no inner one without the rows that no condition of ON lets in, and the
-    conditions that are of both.
+    """The sides of an outer, semi or anti join, filtered by the conditions of ON on one side; and the
+    conditions over both.
     """
     both = []
     for part in rest:
@@ -264,6 +265,6 @@ def _equalities(left: BlockRows, right: BlockRows, keys: Sequence[tuple[str, str
 
 
 def _words(item: FromItem) -> str:
-    """How the join of an item is written, before JOIN."""
+    """The words of a join before JOIN."""
     words = {"inner": "", "semi": "LEFT SEMI ", "anti": "LEFT ANTI "}
     return words.get(item.join, f"{item.join.upper()} ")

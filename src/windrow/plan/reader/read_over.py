@@ -1,4 +1,4 @@
-"""OVER and QUALIFY of a SELECT, and names of SELECT, in HAVING and QUALIFY."""
+"""OVER and QUALIFY of a SELECT, and aliases of SELECT in HAVING and QUALIFY."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["AT", "named_in", "over_of", "with_windows"]
 
 AT = "__at"
-"""The column that numbers rows whose windows Spark computes."""
+"""The row number column, for window functions that Spark computes."""
 
 
 def over_of(statement: StatementText, select: Select) -> Range | None:
-    """Where a SELECT looks at several rows by OVER."""
+    """The first place where a SELECT uses OVER."""
     for start, stop in select.items:
         for at in range(start, stop):
             if is_over(statement.tokens, at):
@@ -42,9 +42,9 @@ def with_windows(
     conditions: Sequence[Range],
     apart: Sequence[str] = (),
 ) -> BlockRows:
-    """The rows that WHERE and QUALIFY let through, with a column for each function over a window.
+    """The rows that pass WHERE and QUALIFY, with a column for each window function.
 
-    Rows that differ in the columns `apart` are in no partition together.
+    Rows that differ in the columns `apart` are never in the same partition.
     """
     clauses = [] if select.qualify is None else [select.qualify]
     calls = window_calls(statement.tokens, [*select.items, *clauses], select.window)
@@ -63,7 +63,7 @@ def with_windows(
 
 
 def _alike(statement: StatementText, call: OverCall) -> tuple[object, ...]:
-    """What functions have in common that are evaluated together."""
+    """What window functions must share to be evaluated together."""
     text = statement.tokens.text
     order = tuple((text(*item.expression), item.descending, item.nulls_first) for item in call.order)
     return tuple(text(*key) for key in call.partition), order
@@ -76,7 +76,7 @@ def _over(
     calls: Sequence[OverCall],
     apart: Sequence[str],
 ) -> BlockRows:
-    """The rows with columns for functions over one partition and order."""
+    """The rows with columns for window functions over one partition and order."""
     first = calls[0]
     partition, order = [*apart], []
     for key in first.partition:
@@ -113,9 +113,10 @@ def _over(
 
 
 def named_in(statement: StatementText, select: Select, clause: Range, rows: BlockRows) -> None:
-    """Let names of SELECT stand for what they name, unless that is over a window still unknown.
+    """Substitute expressions for aliases of SELECT, unless they contain a window function that is not
+    computed yet.
 
-    Of a name that the rows have too it depends on what stands around it, to Spark, which of them it is.
+    Where a column of the rows has the same name, Spark's choice depends on the context.
 
     Raises
     ------

@@ -24,7 +24,7 @@ __all__ = ["turned"]
 
 
 def turned(statement: StatementText, rows: BlockRows, clause: Range) -> Node:
-    """The rows after the clause, which begins with PIVOT or UNPIVOT."""
+    """The rows after a PIVOT or UNPIVOT clause."""
     (part,) = rows.parts
     alias = quoted(part.alias)
     whole = SqlText.of(
@@ -40,7 +40,7 @@ def turned(statement: StatementText, rows: BlockRows, clause: Range) -> Node:
 def _pivoted(
     statement: StatementText, rows: BlockRows, clause: Range, found: Sequence[StructField]
 ) -> Aggregate:
-    """The groups by the other columns, each with the aggregates of those of its rows that have a value.
+    """The groups by the other columns, with each aggregate over the rows that have one of the values.
 
     ::
 
@@ -102,7 +102,7 @@ def _pivoted(
 def _unpivoted(
     statement: StatementText, rows: BlockRows, clause: Range, found: Sequence[StructField]
 ) -> Filter | Project:
-    """Each row once for each of some columns, with its name and its value.
+    """Each row once for each of some columns, with the column's name and value.
 
     ::
 
@@ -155,12 +155,12 @@ def _unpivoted(
 
 
 def _word(tokens: TokenList, start: int, stop: int, word: str) -> int:
-    """Where a word of the clause stands."""
+    """The position of a word of the clause."""
     return next(at for at in tokens.level(start, stop) if tokens.word(at) == word)
 
 
 def _for(tokens: TokenList, at: int, stop: int, *, aliased: bool = False) -> tuple[Range, list[Range]]:
-    """What stands between FOR and IN, without brackets, and the elements of IN, with their aliases or not."""
+    """The range between FOR and IN, without brackets, and the elements of IN, with or without aliases."""
     inside = _word(tokens, at, stop, "IN")
     by = at + 1, inside
     if tokens.is_symbol(by[0], "(") and tokens.partner[by[0]] == by[1] - 1:
@@ -170,7 +170,7 @@ def _for(tokens: TokenList, at: int, stop: int, *, aliased: bool = False) -> tup
 
 
 def _each(tokens: TokenList, stretch: Range, count: int | None) -> list[Range]:
-    """The elements of a bracket; of what is in none the stretch itself, as of one element."""
+    """The elements in brackets; a range without brackets is its own only element."""
     start, stop = stretch
     is_bracket = tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1
     return tokens.split(start + 1, stop - 1) if is_bracket and count != 1 else [stretch]

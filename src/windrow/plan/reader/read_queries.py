@@ -52,9 +52,9 @@ class QueryReader:
     reader
         The statement.
     analyser, known
-        What Spark says of texts, and what names stand for.
+        Spark's analysis of texts, and the meaning of names.
     numbers
-        As :class:`StatementText` has them: the plan of a view goes on with those of the query that reads it.
+        As for :class:`StatementText`: the plan of a view continues the numbers of the query that reads it.
     path
         The views through which the statement is read.
     of_windows
@@ -90,8 +90,8 @@ class QueryReader:
         )
 
     def whole(self, start: int, stop: int, names: Sequence[str] | None = None) -> Node | Reason:
-        """The plan of a whole query, with its ORDER BY, or what of it has none; of its columns those that
-        have `names`.
+        """The plan of a whole query with its ORDER BY, or the reason why it has none; with `names`, of these
+        columns.
         """
         return self.statement.attempt(lambda: self._whole(start, stop, names))
 
@@ -115,7 +115,9 @@ class QueryReader:
         return renamed(self.statement, node, visible, "rows given", ids)
 
     def relation(self, query: Query) -> Node | Reason:
-        """The plan of a relation in a statement, of which order does not matter, or what of it has none."""
+        """The plan of a relation in a statement, whose order does not matter, or the reason why it
+        has none.
+        """
         found = self.statement.attempt(
             lambda: self._planned(lambda: self._relation(query), lambda: query.text, query.tokens), *_NAMES
         )
@@ -134,7 +136,7 @@ class QueryReader:
         return self.query(self._shape(query.tokens))
 
     def _bracket(self, stretch: Range) -> Node:
-        """The plan of a query that stands alone, in brackets or under a name."""
+        """The plan of a query in brackets, or of a named one."""
         return self._planned(
             lambda: self.query(self._shape(stretch)),
             lambda: SqlText.of(
@@ -144,7 +146,7 @@ class QueryReader:
         )
 
     def _shape(self, stretch: Range) -> Shape:
-        """The shape of a query, which may have a WITH list of its own."""
+        """The parsed shape of a query, which may have its own WITH list."""
         start, stop = stretch
         while self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == stop - 1:
             start, stop = start + 1, stop - 1
@@ -152,14 +154,14 @@ class QueryReader:
         return parse_query(self.tokens, body, stop, wholly=True)
 
     def _planned(self, read: Callable[[], Node], text: Callable[[], SqlText], at: Range) -> Node:
-        """The plan that is read of a query; where it has none, that of its text at each piece of time."""
-        # a name that Spark does not know may be one of the query around
+        """The plan that is read from a query; if it has no nodes, that of its text in each interval."""
+        # a name that Spark does not know may be one of the outer query
         return or_instead(
             self.statement, read, lambda why: whole_pieces(self._reading, text(), at, why), *_NAMES
         )
 
     def query(self, shape: Shape) -> Node:
-        """The plan of a query inside of another."""
+        """The plan of a query inside another."""
         if isinstance(shape, OrderedBlock):
             bounds = self._bounds(shape)
             first = shape.order[0].expression[0] - 2 if shape.order else _head(shape)
@@ -171,7 +173,7 @@ class QueryReader:
         return self._set(shape) if isinstance(shape, SetShape) else self._with_keys(shape, [])[0]
 
     def _inside(self, reader: Reader, path: str) -> ReaderState:
-        """Reads the text of a view, whose columns are of the same plan."""
+        """A reader for the text of a view, whose columns belong to the same plan."""
         statement = self.statement
         reading = self._reading
         inside = QueryReader(
@@ -182,7 +184,7 @@ class QueryReader:
     # -- SELECTs --------------------------------------------------------------------------------------
 
     def _with_keys(self, shape: Shape, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
-        """The rows of a query, and the columns of ORDER BY: its own, or further ones after so many."""
+        """The rows of a query, and its sort keys: its own columns, or hidden ones after this count."""
         if not isinstance(shape, Select):
             node = self.query(shape)
             return node, [self._sort_key(node, item) for item in items], len(node.columns)
@@ -193,7 +195,7 @@ class QueryReader:
         return self._one_select(shape, items)
 
     def _one_select(self, shape: Select, items: Sequence[OrderItem]) -> tuple[Node, list[SortKey], int]:
-        """A SELECT with FROM, or without."""
+        """A SELECT, with or without FROM."""
         rows, conditions = from_where(self._reading, shape)
         if is_grouped(self.tokens, shape):
             rows = unnested(self._reading, shape, rows, arguments_of(self.tokens, shape))
@@ -237,7 +239,7 @@ class QueryReader:
         return self._shown(select, self._groups(wider, rows, conditions), items, hidden)
 
     def _with_hidden(self, select: Select, items: Sequence[OrderItem]) -> tuple[Select, Sequence[OrderItem]]:
-        """A SELECT with what ORDER BY computes of its rows after its own columns, and those elements."""
+        """A SELECT with the expressions of ORDER BY added after its own columns, and those elements."""
         visible = [self._group_name(item) for item in select.items]
         hidden = [] if select.distinct else self._hidden(select, items, visible)
         return replace(select, items=(*select.items, *(item.expression for item in hidden))), hidden
@@ -245,12 +247,12 @@ class QueryReader:
     def _shown(
         self, select: Select, node: Node, items: Sequence[OrderItem], hidden: Sequence[OrderItem]
     ) -> tuple[Node, list[SortKey], int]:
-        """The rows of such a SELECT, and the columns of ORDER BY."""
+        """The rows of such a SELECT, and its sort keys."""
         node = self._distinct(node) if select.distinct else node
         return node, *self._keys(node, items, hidden)
 
     def _hidden(self, select: Select, items: Sequence[OrderItem], visible: Sequence[str]) -> list[OrderItem]:
-        """The elements of ORDER BY that are none of the columns."""
+        """The elements of ORDER BY that are not columns of SELECT."""
         hidden = [item for item in items if place_of(self.tokens, visible, item) is None]
         for item in hidden:
             self._refuse_renamed(select, item.expression)
@@ -259,7 +261,7 @@ class QueryReader:
     def _keys(
         self, node: Node, items: Sequence[OrderItem], hidden: Sequence[OrderItem]
     ) -> tuple[list[SortKey], int]:
-        """The columns of ORDER BY, of which the `hidden` ones come after so many others."""
+        """The sort keys, of which the `hidden` columns follow so many others."""
         first = len(node.columns) - len(hidden)
         keys = [
             _key(node.columns[first + hidden.index(item)], item)
@@ -270,7 +272,7 @@ class QueryReader:
         return keys, first
 
     def _timed(self, select: Select, node: Node) -> Node:
-        """The rows with windows of time, where a SELECT is there to add these."""
+        """The rows with time windows, for a SELECT that adds them."""
         found = windows_in(self.tokens, select)
         if found is None:
             return node
@@ -286,7 +288,7 @@ class QueryReader:
         return TimeWindows(node, rows, found.kind, found.lengths, time, keys)
 
     def _groups(self, select: Select, rows: BlockRows, conditions: Sequence[Range]) -> Node:
-        """SELECT with groups, of which it may look at several by OVER."""
+        """A grouped SELECT, possibly with OVER."""
         found = self.statement.attempt(lambda: self._known_groups(select, rows, conditions), _ANY)
         if isinstance(found, NotAnalysed):
             place = over_of(self.statement, select) or select.group_by
@@ -314,7 +316,7 @@ class QueryReader:
         return replace(node, outputs=tuple(outputs))
 
     def _group_name(self, item: Range) -> str:
-        """The name of a column of a SELECT with groups, as far as it can be known without the rows."""
+        """The name of a column of a grouped SELECT, as far as it is known without the rows."""
         bare = without_alias(self.tokens, item)
         last = self.tokens[item[1] - 1]
         named = bare != item or isinstance(parse_expression(self.tokens, *bare), Name)
@@ -335,7 +337,7 @@ class QueryReader:
         return SetOperation(sides[0], sides[1], operator, operation.all, sides[0].columns)  # type: ignore[arg-type]
 
     def _as(self, node: Node, kinds: Sequence[object]) -> Node:
-        """The columns in the types of a union."""
+        """The columns cast to the types of a union."""
         names = [column.name for column in node.columns]
         if [column.type for column in node.columns] == [*kinds]:
             return renamed(self.statement, node, names, "columns")
@@ -365,7 +367,7 @@ class QueryReader:
         return _key(node.columns[place], item)
 
     def _refuse_renamed(self, select: Select, expression: Range) -> None:
-        """Refuse to compute with an alias of SELECT that is the name of another column."""
+        """Refuse an expression over an alias of SELECT that is also the name of another column."""
         tokens, renamed = self.tokens, set()
         aliases = {source.alias.lower() for source in select.source if source.alias}
         for item in select.items:
@@ -383,7 +385,7 @@ class QueryReader:
                 raise UnreadError(what, expression, "select it, and order by its name")
 
     def _bounds(self, shape: OrderedBlock) -> tuple[int, int | None]:
-        """How many rows of an order are left out, and how many come then."""
+        """OFFSET and LIMIT of a query."""
         limit = None if shape.limit is None else self._count(shape.limit)
         return 0 if shape.offset is None else self._count(shape.offset) or 0, limit
 
@@ -402,12 +404,12 @@ class QueryReader:
 
 
 def _head(shape: OrderedBlock) -> int:
-    """Where LIMIT or OFFSET begin."""
+    """The token at which LIMIT or OFFSET begins."""
     return min(stretch[0] for stretch in (shape.limit, shape.offset) if stretch is not None) - 1
 
 
 def _tail(shape: OrderedBlock) -> int:
-    """Where LIMIT and OFFSET end."""
+    """The token at which LIMIT and OFFSET end."""
     return max(stretch[1] for stretch in (shape.limit, shape.offset) if stretch is not None)
 
 

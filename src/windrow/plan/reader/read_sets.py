@@ -1,4 +1,4 @@
-"""ROLLUP, CUBE and GROUPING SETS: the groups by each set of keys, put together."""
+"""ROLLUP, CUBE and GROUPING SETS: the union of the groups by each set of keys."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["Asked", "asked", "by_sets", "merged"]
 
 SET = "set"
-"""The column that says of which set of keys a group is: rows of two sets may be equal in all others."""
+"""The column with the number of a group's set of keys: rows of two sets may be equal in all others."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """``GROUPING(k)`` or ``GROUPING_ID(…)``: where it stands, and of which keys it has bits."""
+    """``GROUPING(k)`` or ``GROUPING_ID(…)``: its place, and the keys whose bits it has."""
 
     at: Range
     keys: tuple[int, ...]
     type: DataType
 
     def value(self, chosen: Sequence[int]) -> int:
-        """What it is in the groups by a set of keys: a bit for each key that is not among these."""
+        """Its value for groups by a set of keys: a bit for each key that is not in the set."""
         found = 0
         for key in self.keys:
             found = found * 2 + (key not in chosen)
@@ -37,7 +37,9 @@ class Asked:
 
 
 def merged(sets: GroupingSets, sources: Sequence[str | None]) -> GroupingSets:
-    """The sets, each with all keys that are the same column as one of its own: ``k`` and ``t.k``."""
+    """The sets, where each contains all spellings of its keys that name the same column: ``k`` and
+    ``t.k``.
+    """
 
     def alike(one: int, other: int) -> bool:
         return one == other or (sources[one] is not None and sources[one] == sources[other])
@@ -53,7 +55,7 @@ def merged(sets: GroupingSets, sources: Sequence[str | None]) -> GroupingSets:
 def asked(
     statement: StatementText, keys: Sequence[Range], sets: GroupingSets, stretches: Sequence[Range]
 ) -> list[Asked]:
-    """What a SELECT asks of the sets; `keys` are the expressions, which may stand elsewhere in it."""
+    """The GROUPING calls of a SELECT; `keys` are its key expressions."""
     tokens, found = statement.tokens, []
     places = {tokens.folded(*key): place for own in (sets.keys, keys) for place, key in enumerate(own)}
     for at in (at for stretch in stretches for at in range(*stretch)):
@@ -63,7 +65,7 @@ def asked(
         stop = tokens.partner[at + 1]
         named = tokens.split(at + 2, stop)
         if any(tokens.folded(*one) not in places for one in named):
-            raise UnreadError(f"{word} of what is no key", (at, stop + 1))
+            raise UnreadError(f"{word} of an expression that is not a key", (at, stop + 1))
         of = tuple(places[tokens.folded(*one)] for one in named) or sets.own
         found.append(Asked((at, stop + 1), of, ByteType() if word == "GROUPING" else LongType()))
     return found
@@ -78,8 +80,9 @@ def by_sets(statement: StatementText, node: Aggregate, sets: GroupingSets, asked
                                             ├─ GROUP BY k: count(*)
                                             └─ GROUP BY (): count(*), and NULL AS k
 
-    The columns are those of `node`, then one for each thing asked, and the number of the set. A set of no
-    keys is grouped by a constant, as Spark has no row for it while there are none, unless it is alone.
+    The columns are those of `node`, then one for each GROUPING call, and the number of the set. An empty set
+    of keys is grouped by a constant, because Spark returns no row for it over empty input, unless it is the
+    only set.
     """
     inside = node.input
     (one,) = statement.fresh(1)

@@ -1,4 +1,4 @@
-"""What the parts of the reader have in common while they read a query."""
+"""The state that the parts of the reader share while they read a query."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ __all__ = ["KnownNames", "PlannedClause", "PlannedView", "ReaderState"]
 
 
 class PlannedView(Protocol):
-    """A view of a continuous query: its text, the query in it, and the names of its columns."""
+    """A view of a continuous query: its text, the query in it, and its column names."""
 
     @property
     def reader(self) -> Reader:
-        """The statement that made it."""
+        """The reader of the statement that made it."""
 
     @property
     def query(self) -> Continuous:
-        """Its output."""
+        """Its query."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of its columns."""
+        """The names of its columns."""
 
 
 @dataclass(frozen=True)
 class PlannedClause:
-    """A clause over a relation that changes over time.
+    """A clause over a time-varying relation.
 
     Attributes
     ----------
     reader, query
-        The statement in which it stands, and what the clause reads.
+        The statement that contains it, and the input of the clause.
     clause
         The clause.
     returned
@@ -60,17 +60,17 @@ class PlannedClause:
 
 
 class KnownNames(Protocol):
-    """What names stand for."""
+    """The meaning of names in a statement."""
 
     def stream(self, name: str) -> StructType | None:
-        """The columns of a stream whose rows come; None for a view of one."""
+        """The columns of a stream with this name; None for a view of a stream."""
 
     def view(self, name: str) -> PlannedView | PlannedClause | None:
-        """The view of this name, or the clause whose result has it, if it is to be read from its text."""
+        """The view with this name, or the clause whose result has it, if its text is to be read."""
 
     def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
-        """The columns of what is there when the query is run, and whether it changes over time; None for
-        others.
+        """The columns of a relation that exists before the query runs, and whether it changes over time; None
+        for others.
         """
 
 
@@ -80,32 +80,34 @@ class FromWhere(Protocol):
     def __call__(
         self, reading: ReaderState, select: Select, around: BlockRows | None = None
     ) -> tuple[BlockRows, list[Range]]:
-        """The rows, beside those `around` that a subquery reads, and conditions still to be checked."""
+        """The rows, joined with the outer rows `around` of a subquery, and the conditions that are not
+        applied yet.
+        """
 
 
 @dataclass
 class ReaderState:
-    """A query that is read.
+    """The state of a reader for one query.
 
     Attributes
     ----------
     statement, known
-        Its statement, and what names stand for.
+        Its statement, and the meaning of names.
     query
-        Reads a query inside of it.
+        Reads a query inside it.
     shape
         The shape of a query in brackets, which may have a WITH list.
     bracket
-        Reads one that stands alone, in brackets or under a name.
+        Reads a query in brackets, or a named one.
     united
-        A set operator over two plans, of which the columns come in order.
+        A set operator over two plans, whose columns correspond by position.
     bounds
-        How many rows of an order are left out, and how many come then.
+        The values of OFFSET and LIMIT.
     from_where
         Reads FROM and WHERE of a SELECT: the rows, and the conditions that are still to be checked against
         each.
     unnested
-        The rows with columns for the subqueries in stretches of a SELECT.
+        The rows with columns for the subqueries in parts of a SELECT.
     inside
         Reads the text of a view that is read through these views.
     relation
@@ -113,7 +115,7 @@ class ReaderState:
     named
         The nodes of named queries.
     outside
-        The brackets directly around what the query returns.
+        The brackets directly around the query.
     path
         The views through which the statement is read.
     of_windows

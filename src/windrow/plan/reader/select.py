@@ -23,7 +23,7 @@ __all__ = ["each", "listed", "place_of", "sources_of", "visible_names"]
 
 
 def each(statement: StatementText, select: Select, rows: BlockRows, further: Sequence[Range]) -> Project:
-    """SELECT without groups, with further columns after its own."""
+    """SELECT without groups, with additional columns after its own."""
     scope = rows.scope(statement.prefix(select.items[0][0]))
     whole = SqlText.join(", ", [listed(statement, select, rows), *(statement.text(item) for item in further)])
     # beside a column of a row an aggregate that we do not know is an error, and not its one row
@@ -93,7 +93,7 @@ def listed(statement: StatementText, select: Select, rows: BlockRows) -> SqlText
         if stop - start > 1 and len(rows.parts) > 1:
             left_out = _left_out(statement, (start, stop), rows.parts)
             if None in left_out:
-                raise UnreadError("* EXCEPT of what is not one column", (start, stop))
+                raise UnreadError("* EXCEPT of a name that is not exactly one column", (start, stop))
             named = [
                 f"{ROWS}.{column} AS {quoted(name)}"
                 for part in rows.parts
@@ -109,7 +109,7 @@ def listed(statement: StatementText, select: Select, rows: BlockRows) -> SqlText
 
 
 def _own_star(statement: StatementText, item: Range, rows: BlockRows) -> Part | None:
-    """The relation of USING of which an item of SELECT is all columns, also those that have become one."""
+    """The relation that a star covers in a join with USING, including the merged columns."""
     tokens, (start, stop) = statement.tokens, item
     is_star = stop - start == 3 and tokens.is_symbol(start + 1, ".") and tokens.is_symbol(start + 2, "*")
     named = [part for part in rows.own if is_star and part.alias.lower() == tokens[start].name.lower()]
@@ -124,9 +124,9 @@ def _own_star(statement: StatementText, item: Range, rows: BlockRows) -> Part | 
 
 
 def _left_out(statement: StatementText, item: Range, parts: Sequence[Part]) -> set[str | None]:
-    """The columns that a star of these relations leaves out: ``* EXCEPT (a, s.b)``, ``s.* EXCEPT (a)``.
+    """The columns that a star of these relations excludes: ``* EXCEPT (a, s.b)``, ``s.* EXCEPT (a)``.
 
-    None is among them where a name is none of these columns, or of several.
+    None is among them if a name matches none of these columns, or several.
     """
     listed = _exceptions(statement, item)
     scope = Scope(tuple(parts))
@@ -134,7 +134,7 @@ def _left_out(statement: StatementText, item: Range, parts: Sequence[Part]) -> s
 
 
 def _exceptions(statement: StatementText, item: Range) -> list[Range]:
-    """What stands in the brackets of a star with EXCEPT."""
+    """The names in the brackets of EXCEPT after a star."""
     tokens, (start, stop) = statement.tokens, item
     at = next((at for at in range(start, stop) if tokens.word(at) == "EXCEPT"), None)
     if at is None or not tokens.is_symbol(at - 1, "*") or not tokens.is_symbol(at + 1, "("):
@@ -143,7 +143,7 @@ def _exceptions(statement: StatementText, item: Range) -> list[Range]:
 
 
 def _fields(statement: StatementText, item: Range, rows: BlockRows) -> list[tuple[str, str] | None]:
-    """Of ``a.*``, where `a` is a column of structs: its fields, as expressions have them."""
+    """For ``a.*``, where `a` is a struct column: its fields."""
     start, stop = item
     if stop - start < 3 or not statement.tokens.is_symbol(stop - 1, "*"):
         return []
@@ -156,7 +156,7 @@ def _fields(statement: StatementText, item: Range, rows: BlockRows) -> list[tupl
 
 
 def place_of(tokens: TokenList, names: Sequence[str], item: OrderItem) -> int | None:
-    """The column of a result that an element of ORDER BY names."""
+    """The position of the result column that an element of ORDER BY names."""
     start, stop = item.expression
     token = tokens[start]
     if stop - start > 1:
@@ -175,7 +175,7 @@ def visible_names(statement: StatementText, select: Select, rows: BlockRows) -> 
 
 
 def _is_star(statement: StatementText, item: Range) -> bool:
-    """Whether an item of SELECT is all columns, or all but some."""
+    """Whether an item of SELECT is a star, with or without EXCEPT."""
     if statement.tokens.is_symbol(item[0], "*"):
         return True
     if _exceptions(statement, item):
@@ -185,7 +185,7 @@ def _is_star(statement: StatementText, item: Range) -> bool:
 
 
 def sources_of(statement: StatementText, item: Range, rows: BlockRows) -> list[str | None]:
-    """Of each column of an item of SELECT, the one that it passes on."""
+    """For each column of an item of SELECT, the column that it copies."""
     tokens = statement.tokens
     if not _is_star(statement, item):
         return [source_of(statement, without_alias(tokens, item), rows)]

@@ -1,4 +1,4 @@
-"""SESSION: the SELECT that it becomes, as one node."""
+"""The query that SESSION is rewritten to, as one node."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = ["session_lengths", "sessions"]
 
 
 def session_lengths(select: Select) -> tuple[int, int | None] | None:
-    """The gap and the longest duration of a SELECT that SESSION becomes."""
+    """The gap and the longest duration of a SESSION, read from its rewritten SELECT."""
     return sessions_of_alias(select.source[0].alias) if len(select.source) == 1 else None
 
 
 def sessions(
     statement: StatementText, select: Select, lengths: tuple[int, int | None], query: Callable[[Shape], Node]
 ) -> Node:
-    """The rows with their sessions, which the text numbers by how often a row comes after a gap."""
+    """The rows with their sessions; the text numbers sessions by counting gaps."""
     tokens, reader = statement.tokens, statement.reader
     gap, longest = lengths
     numbered = _inside(statement, select)
@@ -66,7 +66,7 @@ def sessions(
 
 
 def _inside(statement: StatementText, select: Select) -> Select:
-    """The SELECT of which a SELECT reads the rows."""
+    """The SELECT in the FROM of a SELECT."""
     found = parse_query(statement.tokens, *select.source[0].source)
     assert isinstance(found, Select)
     return found

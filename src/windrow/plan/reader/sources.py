@@ -1,6 +1,4 @@
-"""FROM and WHERE of a SELECT: streams, tables, queries in brackets and named ones, and how they are
-joined.
-"""
+"""FROM and WHERE of a SELECT: streams, tables, subqueries and named queries, and their joins."""
 
 from __future__ import annotations
 
@@ -39,9 +37,9 @@ __all__ = ["from_where", "input_of", "path_of_clause", "relation_of"]
 def from_where(
     reading: ReaderState, select: Select, around: BlockRows | None = None
 ) -> tuple[BlockRows, list[Range]]:
-    """The rows of FROM, and the conditions of WHERE that are still to be checked against each.
+    """The rows of FROM, and the conditions of WHERE that are not applied yet.
 
-    In a subquery that reads the query around it each of its rows is beside those `around`.
+    In a correlated subquery, each of its rows is joined with those `around`.
     """
     statement = reading.statement
     where = [] if select.where is None else conjuncts(statement.tokens, *select.where)
@@ -98,7 +96,7 @@ def _name_around(statement: StatementText, select: Select, rows: BlockRows) -> N
 def _beside(
     statement: StatementText, select: Select, around: BlockRows, rows: BlockRows, where: list[Range]
 ) -> tuple[BlockRows, list[Range]]:
-    """The rows of a subquery beside those of the query around it, by the equalities of WHERE."""
+    """The rows of a subquery joined with those of the outer query, by the equalities of WHERE."""
     _name_around(statement, select, replace(rows, around=around.around))
     keys, rest = [], []
     outer = around.by_ids()
@@ -161,7 +159,7 @@ def _named_query(reading: ReaderState, cte: Cte, source: Range) -> Node:
 
 
 def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
-    """A relation, a stream, with or without a window, or a view."""
+    """A relation, a stream with or without a window, or a view."""
     known = reading.known.fields_of(item)
     if known is not None:
         fields, is_temporal = known
@@ -209,7 +207,7 @@ def _scan(statement: StatementText, name: str, kinds: StructType, table: SqlText
 def _view(
     reading: ReaderState, name: str, key: str, view: PlannedView | PlannedClause, source: Range
 ) -> Node:
-    """The rows of a view, of windows or of streams without, read from its own text."""
+    """The rows of a view, with or without windows, read from its own text."""
     if isinstance(view, PlannedClause):
         return _clause(reading, key, view, source)
     query, reader = view.query, view.reader
@@ -227,7 +225,7 @@ def _view(
 
 
 def _clause(reading: ReaderState, key: str, clause: PlannedClause, source: Range) -> Node:
-    """What WINDOW BY or MATCH_RECOGNIZE returns over the rows of a query, read from its own text."""
+    """The result of WINDOW BY or MATCH_RECOGNIZE over the rows of a query, read from its own text."""
     rows = reading.inside(clause.reader, f"{reading.path}.{path_of_clause(key)}").relation(clause.query)
     if isinstance(rows, Reason):
         raise UnreadError(f"what a clause reads, with {rows}", source)
@@ -239,12 +237,12 @@ def _clause(reading: ReaderState, key: str, clause: PlannedClause, source: Range
 
 
 def path_of_clause(key: str) -> str:
-    """The path to the windows that a clause reads: its hidden name is another in each session."""
+    """The path of the input of a clause in messages: its hidden name differs between sessions."""
     return f"clause{key}"
 
 
 def _table(statement: StatementText, source: Range) -> Node:
-    """A table beside the streams: all of it is there when the query starts."""
+    """A static table: it is complete when the query starts."""
     text = SqlText.of(statement.prefix(source[0]), "SELECT * FROM ", statement.reader.text(*source))
     kinds = statement.analyser.schema(text)
     return _scan(statement, f"__table{statement.numbers[0]}_{source[0]}", kinds, text, source)
@@ -258,7 +256,7 @@ def _one_row(statement: StatementText, at: Range) -> Scan:
 
 
 def _spell_stars(statement: StatementText, select: Select, rows: BlockRows) -> None:
-    """Let stars inside of expressions stand for the relations of FROM alone: ``struct(*)``."""
+    """Expand stars inside expressions to the relations of FROM alone: ``struct(*)``."""
     tokens = statement.tokens
     clauses = [select.where, select.group_by, select.having, select.window, select.qualify]
     star = ", ".join(f"{quoted(part.alias)}.*" for part in rows.parts)
@@ -275,12 +273,12 @@ def _spell_stars(statement: StatementText, select: Select, rows: BlockRows) -> N
 
 
 def _name_own(statement: StatementText, select: Select, rows: BlockRows) -> None:
-    """Let columns stand for those of USING that are named with their relations.
+    """Substitute the columns of USING that are named with their relations.
 
     Raises
     ------
     UnreadError
-        For all columns of one of the relations.
+        For a star of one of the relations.
     """
     tokens = statement.tokens
     aliases = {part.alias.lower() for part in rows.own}

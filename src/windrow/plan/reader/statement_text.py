@@ -1,4 +1,4 @@
-"""A statement while it is read: its text, what stands in place of parts of it, and what Spark says of it."""
+"""A statement while it is read: its text, the substitutions in it, and Spark's analysis of it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Found = TypeVar("Found")
 
 
 class UnreadError(Exception):
-    """A text has a form that no node has. :meth:`StatementText.attempt` makes a value of it, and nothing else
-    catches it: what is done then is a matter of :mod:`windrow.plan.reader.ways`.
+    """A form of text has no node. :meth:`StatementText.attempt` turns this into a :class:`Reason`, and
+    nothing else catches it; :mod:`windrow.plan.reader.ways` decides what happens then.
     """
 
     def __init__(self, what: str, at: Range | None = None, hint: str | None = None) -> None:
@@ -36,19 +36,19 @@ class UnreadError(Exception):
 
     @classmethod
     def of(cls, reason: Reason) -> UnreadError:
-        """For a reason."""
+        """The error for a reason."""
         return cls(reason.what, reason.at, reason.hint)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NotAnalysed(Reason):
-    """A text that Spark does not know where it stands, and what it says of it."""
+    """Spark cannot analyse a text at its place; with Spark's error."""
 
     error: WindrowError
 
 
 class Analyser(Protocol):
-    """What Spark's analyser says of a text: its columns and their types, or what is wrong with it."""
+    """Spark's analysis of texts: columns and types, or errors."""
 
     @property
     def zone(self) -> str | None:
@@ -64,7 +64,8 @@ class Analyser(Protocol):
         columns: Sequence[Column] | None = None,
         beside: Mapping[str, Sequence[Column]] | None = None,
     ) -> StructType:
-        """The columns of a query, over rows with these columns if it reads any, and others by their keys.
+        """The columns of a query, over rows with these columns if it reads any, and over other relations by
+        key.
 
         Raises
         ------
@@ -73,7 +74,7 @@ class Analyser(Protocol):
         """
 
     def union(self, left: Sequence[Column], right: Sequence[Column]) -> StructType:
-        """The types in which Spark puts both together."""
+        """The common types of a set operation."""
 
     def value(self, text: SqlText) -> object:
         """The value of an expression that reads no rows.
@@ -86,7 +87,7 @@ class Analyser(Protocol):
 
 
 class Texts:
-    """The text of one statement, in which columns may stand in place of parts.
+    """The text of one statement, with columns substituted for parts.
 
     Parameters
     ----------
@@ -101,12 +102,12 @@ class Texts:
         self.windows: set[int] = set()
 
     def text(self, tokens: Range) -> SqlText:
-        """An expression as the user wrote it, but for what stands in place of parts of it.
+        """An expression as the user wrote it, with substitutions.
 
         Raises
         ------
         UnreadError
-            Where something changes over time in it for which nothing stands.
+            If it contains a time-varying relation that has no substitute.
         """
         start, stop = tokens
         parts: list[SqlText | str] = []
@@ -118,7 +119,7 @@ class Texts:
         return SqlText.of(*parts, self._plain((start, stop)))
 
     def item(self, item: Range) -> SqlText:
-        """An item of SELECT, under its own name where something stands in its place."""
+        """An item of SELECT; where a part is substituted, it has its original name as alias."""
         text = self.text(item)
         name = self.tokens[item[1] - 1]
         if item in self.instead and name.is_name:
@@ -126,11 +127,11 @@ class Texts:
         return text
 
     def written(self, stretch: Range) -> str:
-        """A stretch as the user wrote it, in one line."""
+        """A range as the user wrote it, on one line."""
         return " ".join(self.tokens.text(*stretch).split())
 
     def is_temporal(self, tokens: Range) -> bool:
-        """Whether anything in a stretch of the query varies."""
+        """Whether a range of the query contains anything that changes over time."""
         start, stop = tokens
         return bool(self.reader.text(start, stop).relations()) or any(
             self._is_relation(at) and (cte := self.cte(at)) is not None and self.is_temporal(cte.body)
@@ -138,7 +139,7 @@ class Texts:
         )
 
     def _is_relation(self, at: int) -> bool:
-        """Whether a token names a relation where one may stand: no column, nor what is before its name."""
+        """Whether a token names a relation in a place for relations, not a column or a qualifier."""
         return self.tokens[at].is_name and begins_relation(self.tokens, at)
 
     def cte(self, at: int) -> Cte | None:
@@ -148,7 +149,7 @@ class Texts:
         return seen[-1] if seen and not seen[-1].item[0] <= at < seen[-1].item[1] else None
 
     def prefix(self, position: int) -> SqlText:
-        """The named queries that do not change over time."""
+        """The WITH list of the named queries that do not change over time."""
         everything = (0, len(self.tokens))
         return self.reader.with_list(position, everything, lambda cte: not self.is_temporal(cte.body))
 
@@ -166,7 +167,7 @@ class Texts:
         return text
 
     def is_inner_star(self, at: int) -> bool:
-        """Whether a star stands for columns inside of a call; COUNT(*) counts rows."""
+        """Whether a star stands for columns inside a call; COUNT(*) counts rows."""
         tokens = self.tokens
         if not tokens.is_symbol(at, "*"):
             return False
@@ -176,7 +177,7 @@ class Texts:
         return (begins or tokens.word(at - 1) == "DISTINCT") and tokens.parent[at] >= 0 and not counts_rows
 
     def is_counted(self, at: int) -> bool:
-        """Whether a token stands in the brackets of COUNT, whose name may be quoted."""
+        """Whether a token is in the brackets of COUNT, whose name may be quoted."""
         bracket = self.tokens.parent[at]
         return bracket > 0 and self.tokens[bracket - 1].name.lower() == "count"
 
@@ -187,19 +188,19 @@ def _order(stretch: Range) -> tuple[int, bool, int]:
 
 
 class StatementText(Texts):
-    """A statement that is read into a plan.
+    """A statement while it is read into a plan.
 
     Parameters
     ----------
     reader, analyser
-        The statement, and what Spark says of texts.
+        The statement, and Spark's analysis of texts.
     numbers
-        Counts the SELECTs of the plan, for the ids of its columns; the plan of a view goes on with it.
+        Counts the SELECTs of the plan, for the ids of its columns; the plan of a view continues it.
 
     Attributes
     ----------
     columns_at
-        The columns that stand in place of stretches of the text, where these are columns alone.
+        The columns that replace parts of the text, for parts that are a single column.
     around_read
         The columns of queries around subqueries that these have read.
     """
@@ -213,13 +214,14 @@ class StatementText(Texts):
 
     @property
     def numbers(self) -> list[int]:
-        """How many SELECTs have been read."""
+        """The number of SELECTs read so far."""
         return self._numbers
 
     def attempt(self, read: Callable[[], Found], *conditions: str) -> Found | Reason:
-        """What is read; or why it is not. Then, as after None, what stands in the text is as it was before.
+        """The result of `read`, or the reason why it failed. After a failure, or None, the substitutions are
+        restored.
 
-        `conditions` are those of errors of Spark's that are reasons too.
+        Spark's errors with one of `conditions` are reasons too.
 
         Raises
         ------
@@ -244,15 +246,15 @@ class StatementText(Texts):
         return found
 
     def standing(self) -> Standing:
-        """What stands in the text now."""
+        """The current substitutions."""
         return dict(self.instead), set(self.windows), dict(self.columns_at)
 
     def stand(self, before: Standing) -> None:
-        """Have in the text again what stood there."""
+        """Restore earlier substitutions."""
         self.instead, self.windows, self.columns_at = before
 
     def fresh(self, count: int) -> list[str]:
-        """Ids for so many columns that no other has."""
+        """Unused ids."""
         self._numbers[0] += 1
         return [f"b{self._numbers[0]}_{at}" for at in range(count)]
 

@@ -1,8 +1,7 @@
-"""Subqueries as joins: EXISTS and IN as conditions that rows must satisfy, and columns for all others.
+"""Subqueries as joins: EXISTS and IN as conditions on rows, and columns for all others.
 
-EXISTS and IN are TRUE for the rows that have a partner in the subquery; a subquery that returns one value is
-a join with the relation of one row that it is. Where they are no condition by themselves, a column stands in
-the text in their place.
+EXISTS and IN are TRUE for the rows that have a partner in the subquery. A scalar subquery is a join with its
+one row. Where EXISTS or IN is only a part of a condition, a column replaces it in the text.
 """
 
 from __future__ import annotations
@@ -55,21 +54,19 @@ __all__ = [
 ]
 
 _NAMES = "UNRESOLVED_COLUMN"
-"""Spark's error where a subquery reads the query around it."""
+"""The condition of Spark's error for a correlated subquery."""
 
 _BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
 _BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
 
 
 def has_subquery(statement: StatementText, part: Range) -> bool:
-    """Whether a stretch has a subquery over something that varies."""
+    """Whether a range contains a subquery over something that changes over time."""
     return any(True for _ in subqueries(statement, part))
 
 
 def subqueries(statement: StatementText, part: Range) -> Iterator[Range]:
-    """The brackets of the subqueries over time-varying relations in a stretch, of which none is inside
-    another.
-    """
+    """The brackets of the outermost subqueries over time-varying relations in a range."""
     tokens, (at, stop) = statement.tokens, part
     while at < stop:
         close = at
@@ -86,8 +83,8 @@ def subqueries(statement: StatementText, part: Range) -> Iterator[Range]:
 def decided(
     reading: ReaderState, select: Select, rows: BlockRows, part: Range
 ) -> tuple[BlockRows, Range | None]:
-    """The rows for which a condition with subqueries is true; or the rows, and the condition that they are
-    still to satisfy, in whose text columns stand for the subqueries.
+    """The rows for which a condition with subqueries is true; or the rows and the remaining condition, in
+    whose text columns replace the subqueries.
     """
     statement = reading.statement
     tokens, (start, stop) = statement.tokens, part
@@ -112,10 +109,10 @@ def decided(
 def _in_subquery(
     reading: ReaderState, rows: BlockRows, start: int, bracket: Range
 ) -> tuple[BlockRows, _Partners]:
-    """The partners of rows in the subquery of a condition that is IN and nothing else."""
+    """The partners of rows in the subquery of a condition that is just IN."""
     operand = _operand(reading.statement, start, bracket[0] - 1)
     if operand[0] != start:
-        raise UnreadError("what stands before IN", operand)
+        raise UnreadError("the operand of IN", operand)
     return _partners(reading, rows, bracket, operand)
 
 
@@ -127,7 +124,7 @@ def unnested(
     *,
     is_condition: bool = False,
 ) -> BlockRows:
-    """The rows with a column for each time-varying subquery in these stretches of a SELECT."""
+    """The rows with a column for each time-varying subquery in these ranges of a SELECT."""
     tokens = reading.statement.tokens
     for stretch in stretches:
         own = without_alias(tokens, stretch) if stretch in select.items else stretch
@@ -138,7 +135,7 @@ def unnested(
 def _stood(
     reading: ReaderState, select: Select, rows: BlockRows, stretch: Range, *, is_condition: bool
 ) -> BlockRows:
-    """The rows with columns that stand in a stretch in place of its subqueries."""
+    """The rows with columns that replace the subqueries in a range."""
     statement = reading.statement
     is_inside = not is_condition and statement.tokens.parent[select.items[0][0]] not in reading.outside
     why: Reason | None = None
@@ -167,7 +164,7 @@ def _stood(
 def _answered(
     reading: ReaderState, rows: BlockRows, stretch: Range, bracket: Range, is_inside: bool
 ) -> BlockRows:
-    """The rows with a column that stands in a stretch for IN a subquery."""
+    """The rows with a column that replaces IN with a subquery in a range."""
     statement = reading.statement
     tokens, (first, stop) = statement.tokens, bracket
     is_not = tokens.word(first - 2) == "NOT"
@@ -184,8 +181,8 @@ def _answered(
 
 
 def _values_of(reading: ReaderState, rows: BlockRows, bracket: Range) -> dict[str, Node]:
-    """The relation of a subquery, by its key in the text that stands for it: its values for each row, at
-    any time.
+    """The relation of a subquery, by its key in the text that replaces it: its values for each row, at any
+    time.
     """
     statement = reading.statement
     inner = alone(reading, bracket)
@@ -201,7 +198,7 @@ def _values_of(reading: ReaderState, rows: BlockRows, bracket: Range) -> dict[st
 def _marked(
     statement: StatementText, rows: BlockRows, found: _Partners, at: Range, before: str = ""
 ) -> BlockRows:
-    """The rows with a column that says whether they have partners, which stands in the text."""
+    """The rows with a column that says whether they have partners, which replaces a part of the text."""
     (made,) = statement.fresh(1)
     label = statement.written(at)
     node = Mark(
@@ -222,7 +219,7 @@ def _marked(
 
 
 def _with_value(reading: ReaderState, rows: BlockRows, bracket: Range) -> BlockRows:
-    """The rows with the one value that a subquery has at any time."""
+    """The rows with the value of a scalar subquery."""
     statement = reading.statement
     inner = alone(reading, bracket)
     if inner is None:
@@ -240,7 +237,7 @@ def _with_value(reading: ReaderState, rows: BlockRows, bracket: Range) -> BlockR
 
 
 def _with_value_of(reading: ReaderState, rows: BlockRows, bracket: Range) -> BlockRows:
-    """The rows with the value of a subquery that reads them."""
+    """The rows with the value of a correlated scalar subquery."""
     statement = reading.statement
     shape = reading.shape(bracket)
     simply = statement.attempt(lambda: _with_aggregate_of(reading, rows, shape, bracket), _NAMES)
@@ -268,7 +265,7 @@ def _renumbered(keys: Sequence[tuple[str, str]], node: Node) -> tuple[tuple[str,
 
 
 def _is_one(reading: ReaderState, shape: Shape) -> bool:
-    """Whether a query returns one row at most."""
+    """Whether a query returns at most one row."""
     if isinstance(shape, OrderedBlock):
         return reading.bounds(shape)[1] in (0, 1) or _is_one(reading, shape.query)
     return (
@@ -277,7 +274,7 @@ def _is_one(reading: ReaderState, shape: Shape) -> bool:
 
 
 def _only(statement: StatementText, node: Node, keys: Sequence[str], value: Column, bracket: Range) -> OneRow:
-    """The one row of each key, of which there may not be more."""
+    """The only row of each key; several are an error."""
     names = [column.name for column in node.columns if column.id in keys]
     inside = renamed(statement, node, [*names, value.name], "columns", [*keys, value.id])
     ids = statement.fresh(len(keys) + 2)
@@ -295,14 +292,14 @@ def _only(statement: StatementText, node: Node, keys: Sequence[str], value: Colu
         GroupAggregate(only, AggregateCall(only.id, "max", None, False, (),
              SqlText.of(f"any_value({ROWS}.{value.id})"), span), inside.columns[-1].id, True, bracket),
     )  # fmt: skip
-    groups = Aggregate(inside, by, calls, "GROUP BY the query around", bracket, len(keys))
+    groups = Aggregate(inside, by, calls, "GROUP BY the outer query", bracket, len(keys))
     sql = statement.tokens.sql
     written = Piece(sql[span.start : span.stop], sql, span.start)
     return OneRow(groups, count.id, only, statement.written(bracket), bracket, written)
 
 
 def _stand(statement: StatementText, at: Range, column: str) -> None:
-    """Have a column stand in the text."""
+    """Substitute a column in the text."""
     statement.instead[at] = f"{ROWS}.{column}"
     statement.columns_at[at] = column
 
@@ -310,10 +307,10 @@ def _stand(statement: StatementText, at: Range, column: str) -> None:
 def _with_aggregate_of(
     reading: ReaderState, rows: BlockRows, select: Shape, bracket: Range
 ) -> BlockRows | None:
-    """The rows with the value that an aggregate has over those rows of the subquery that equal each.
+    """The rows with an aggregate over the subquery's rows that equal each row.
 
-    They are joined with groups by what is equal; what the aggregates are of no rows is known of those here.
-    None where it is no aggregate, or reads the query around it in another way.
+    They are joined with groups on the equal columns; the values of the aggregates over no rows are known
+    here. None if it is not an aggregate, or reads the outer query in another way.
     """
     statement = reading.statement
     if not isinstance(select, Select) or not _is_one(reading, select) or select.having is not None:
@@ -321,7 +318,7 @@ def _with_aggregate_of(
     if len(select.items) != 1 or over_of(statement, select) is not None:
         return None
     correlated = _correlated(reading, rows, select, None)
-    assert correlated is not None, "only the value of IN may read the query around"
+    assert correlated is not None, "only the operand of IN may be correlated"
     rows, found = correlated
     if found.conditions or not found.keys:
         return None
@@ -346,9 +343,9 @@ def _with_aggregate_of(
 def subqueries_in_on(
     reading: ReaderState, select: Select, left: BlockRows, right: BlockRows, item: FromItem
 ) -> tuple[BlockRows, BlockRows]:
-    """The sides of a join with columns that stand for the subqueries in its condition.
+    """The sides of a join with columns that replace the subqueries in its condition.
 
-    A subquery stands beside the rows that it, or what it is compared with, reads.
+    A subquery is added to the side that it, or the operand that it is compared with, reads.
     """
     statement = reading.statement
     for part in [] if item.on is None else conjuncts(statement.tokens, *item.on):
@@ -363,14 +360,14 @@ def subqueries_in_on(
 
 
 def reads_around(reading: ReaderState, item: FromItem) -> bool:
-    """Whether a relation in FROM is a query that reads the one around the SELECT."""
+    """Whether a relation in FROM is a correlated query."""
     is_query = reading.statement.tokens.is_symbol(item.source[0], "(") and item.turned is None
     is_query = is_query and item.source not in reading.statement.reader.inputs
     return is_query and reading.statement.is_temporal(item.source) and alone(reading, item.source) is None
 
 
 def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[BlockRows, list[Range]]:
-    """The rows with those of a query in FROM that reads them, and conditions still to be checked."""
+    """The rows joined with a lateral query in FROM, and the conditions that are not applied yet."""
     statement = reading.statement
     label = f"{item.join.upper()} JOIN LATERAL"
     on = [] if item.on is None else conjuncts(statement.tokens, *item.on)
@@ -405,7 +402,7 @@ def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[Bloc
 
 @dataclass(frozen=True)
 class _Partners:
-    """The rows of a subquery, and which of them are partners of a row of the query around it.
+    """The rows of a subquery, and which of them are partners of a row of the outer query.
 
     The last of the keys is that of IN.
     """
@@ -419,7 +416,7 @@ class _Partners:
 def _partners(
     reading: ReaderState, rows: BlockRows, bracket: Range, operand: Range | None
 ) -> tuple[BlockRows, _Partners]:
-    """The partners in a subquery: any of EXISTS, those with the value of what stands before IN."""
+    """The partners in a subquery: any row for EXISTS, rows with the operand's value for IN."""
     statement = reading.statement
     shape = reading.shape(bracket)
     if operand is None and isinstance(shape, Select) and _is_plain(statement, shape):
@@ -440,7 +437,7 @@ def _partners(
 def _partners_of(
     reading: ReaderState, rows: BlockRows, bracket: Range, operand: Range | None
 ) -> tuple[BlockRows, _Partners]:
-    """The partners in a subquery that may read the query around it."""
+    """The partners in a subquery that may be correlated."""
     statement = reading.statement
     shape = reading.shape(bracket)
     if isinstance(shape, Select) and _is_plain(statement, shape):
@@ -460,7 +457,7 @@ def _partners_of(
 def _correlated(
     reading: ReaderState, rows: BlockRows, select: Select, operand: Range | None
 ) -> tuple[BlockRows, _Partners] | None:
-    """The partners in a SELECT that may read the query around it in WHERE; None where it does elsewhere."""
+    """The partners in a SELECT that may be correlated in WHERE; None if it is correlated elsewhere."""
     statement = reading.statement
     keys: list[tuple[str, str]] = []
     both: list[Range] = []
@@ -508,12 +505,12 @@ def _of_subquery(rows: BlockRows) -> BlockRows:
 
 
 def _is_plain(statement: StatementText, select: Select) -> bool:
-    """Whether a SELECT only looks at each row by itself."""
+    """Whether a SELECT processes each row alone."""
     return not is_grouped(statement.tokens, select) and over_of(statement, select) is None
 
 
 def alone(reading: ReaderState, bracket: Range) -> Node | None:
-    """The plan of a subquery; None if it reads what is around it."""
+    """The plan of a subquery; None if it is correlated."""
     found = reading.statement.attempt(lambda: reading.query(reading.shape(bracket)), _NAMES)
     if isinstance(found, NotAnalysed):
         return None
@@ -521,7 +518,7 @@ def alone(reading: ReaderState, bracket: Range) -> Node | None:
 
 
 def _reads_beyond(statement: StatementText, condition: Range, around: BlockRows) -> bool:
-    """Whether a condition in a subquery reads a column that only the query around it has."""
+    """Whether a condition in a subquery reads a column that only the outer query has."""
     start, stop = condition
     ids = {column.id for column in around.node.columns}
     return any(own in ids and start <= at[0] and at[1] <= stop for at, own in statement.columns_at.items())
@@ -531,7 +528,7 @@ def _reads_beyond(statement: StatementText, condition: Range, around: BlockRows)
 
 
 def _operand(statement: StatementText, start: int, stop: int) -> Range:
-    """What stands before IN."""
+    """The operand before IN."""
     tokens = statement.tokens
     parent = tokens.parent[stop]
     first = max(start, parent + 1)
@@ -542,14 +539,14 @@ def _operand(statement: StatementText, start: int, stop: int) -> Range:
     found = parse_expression(tokens, first, stop)
     is_value = isinstance(found, OperationNode) and found.operator not in _BOOLEAN
     if first >= stop or not (is_value or not isinstance(found, OperationNode | Opaque)):
-        raise UnreadError("what stands before IN", (first, stop + 1))
+        raise UnreadError("the operand of IN", (first, stop + 1))
     return first, stop
 
 
 def _decides(statement: StatementText, stretch: Range, condition: Range) -> bool:
-    """Whether a condition is selected, or decides with no more than AND, OR, NOT and brackets around it.
+    """Whether a condition is selected, or is used only under AND, OR, NOT and brackets.
 
-    Of what is computed with it otherwise, Spark says now that unknown is false, and now that it is not.
+    In other uses, Spark treats unknown as false in some and not in others.
     """
     tokens, (first, stop) = statement.tokens, condition
     bracket = tokens.parent[first]
@@ -564,7 +561,7 @@ def _decides(statement: StatementText, stretch: Range, condition: Range) -> bool
 
 
 def _is_negated(statement: StatementText, start: int, at: int) -> bool:
-    """Whether what begins at a token counts the other way round in the condition that it is in."""
+    """Whether a negation applies to what begins at a token of a condition."""
     tokens = statement.tokens
     negated = tokens.word(at - 1) == "NOT" and at > start
     bracket = tokens.parent[at]

@@ -1,6 +1,6 @@
-"""Which way a query is computed: by nodes where each form in it has one, and otherwise by Spark.
+"""Which way a query is computed: by nodes if each of its forms has one, and otherwise by Spark.
 
-The ways in their order, of which the first is taken that applies:
+The first of these ways that applies is used:
 
 1. nodes, of which one is an expression that Spark computes with the value of IN
    (:mod:`windrow.plan.reader.computed_by_spark`);
@@ -9,8 +9,8 @@ The ways in their order, of which the first is taken that applies:
 3. of a query that stands alone, in brackets or under a name: its text, at each piece of time;
 4. none. Then the query is refused, for the reason why it has no nodes.
 
-The second and third are :mod:`windrow.plan.reader.pieces`, whose node has the reason why there are no others;
-EXPLAIN prints it.
+The second and third are in :mod:`windrow.plan.reader.pieces`. Their node has the reason why there are no
+other nodes, which EXPLAIN prints.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ def or_instead(
     by_spark: Callable[[Reason], Found | None],
     *conditions: str,
 ) -> Found:
-    """What is read by nodes; where that does not apply, by Spark. Errors of Spark's with these conditions say
-    that it does not.
+    """The result of nodes; if they do not apply, of Spark. Spark's errors with these conditions mean that
+    they do not.
     """
     found = statement.attempt(nodes, *conditions)
     return instead(statement, found, by_spark) if isinstance(found, Reason) else found
 
 
 def instead(statement: StatementText, why: Reason, by_spark: Callable[[Reason], Found | None]) -> Found:
-    """What Spark computes because there are no nodes; None is for what it does not compute either.
+    """The result that Spark computes because there are no nodes; None if Spark cannot compute it either.
 
     Raises
     ------

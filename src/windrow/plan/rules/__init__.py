@@ -1,6 +1,6 @@
-"""Rules that make a plan a better one with the same rows; each is a function in a file of its own.
+"""Rules that rewrite a plan to a better one with the same rows; each is a function in its own file.
 
-A rule looks at one node, whose inputs have been gone through, and returns another in its place, or None.
+A rule looks at one node, after its inputs, and returns a replacement or None.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ __all__ = ["BY_KEYS", "RULES", "TIMED", "Rule", "applied"]
 Rule: TypeAlias = Callable[[Node], "Node | None"]
 
 RULES: tuple[Rule, ...] = (push_filters,)
-"""What makes any plan better."""
+"""Rules for all plans."""
 
 TIMED: tuple[Rule, ...] = (first_rows,)
-"""What makes one of queries with EMIT, of which each instant is a table of its own."""
+"""Rules for queries with EMIT, where each instant is a separate table."""
 
 BY_KEYS: tuple[Rule, ...] = (*RULES, join_all_pairs, join_values, join_marks)
-"""And what makes one for operators that join by keys alone."""
+"""Rules for operators that join only by keys."""
 
 
 def applied(plan: Node, rules: tuple[Rule, ...] = RULES) -> Node:
-    """The plan after all rules, from its leaves up, until none has anything left to do at a node."""
+    """The plan after all rules, applied from its leaves up until none changes a node."""
     made: dict[int, Node] = {}
     for node in walk(plan):
         found = _over(node, [made[id(one)] for one in node.inputs])

@@ -1,4 +1,4 @@
-"""Of rows of which only the first numbers are requested, the first of each partition will do."""
+"""Top-N: if only the first row numbers are requested, retain only the first rows of each partition."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["first_rows"]
 
 _ROW_NUMBER = re.compile(r"\s*row_number\s*\(\s*\)\s*over\b", re.IGNORECASE)
 _UP_TO = {"<=": 0, "<": -1, "=": 0}
-"""What there is to add to a number for the last that may be."""
+"""The offset from a bound to the greatest number that passes it."""
 _TURNED = {">=": "<=", ">": "<", "=": "="}
 
 
 def first_rows(node: Node) -> Node | None:
     """Number no more rows of a partition than a condition on ROW_NUMBER lets through.
 
-    What is retained of a partition are then so many rows::
+    The state of a partition is then that many rows::
 
         WHERE rn <= 3                        WHERE rn <= 3
         └─ OVER (PARTITION BY k       →      └─ OVER (PARTITION BY k ORDER BY v): row_number()
              ORDER BY v): row_number()          └─ the first 3 OVER (PARTITION BY k ORDER BY v)
            └─ stream s                             └─ stream s
 
-    Where rows of a partition are equal in that order, any of them may be first, as ever.
+    Among rows of a partition that are equal in that order, any may come first, as always.
     """
     if not isinstance(node, Filter):
         return None
@@ -47,7 +47,7 @@ def first_rows(node: Node) -> Node | None:
 
 
 def _bound(condition: Expression, scope: Scope) -> tuple[str, int] | None:
-    """The column that a condition bounds from above by a number, and that.
+    """The column that a condition bounds from above by a number, and the number.
 
     >>> from pyspark.sql.types import BooleanType
     >>> from windrow.plan.columns import Part
@@ -75,7 +75,7 @@ def _bound(condition: Expression, scope: Scope) -> tuple[str, int] | None:
 
 
 def _numbering(node: Node, column: str) -> Over | None:
-    """The numbering of rows that a column is, if nothing else is found over the same partitions."""
+    """The ROW_NUMBER node of a column, if it computes nothing else."""
     while isinstance(node, Project):
         source = next((one.column for made, one in node.outputs if made.id == column), None)
         if source is None:
@@ -89,6 +89,6 @@ def _numbering(node: Node, column: str) -> Over | None:
 
 
 def _over(node: Node, rows: Sort) -> Node:
-    """The numbering, and what is computed above it, over other rows."""
+    """The numbering, and the nodes above it, over other rows."""
     assert isinstance(node, Project | Over)
     return replace(node, input=rows if isinstance(node, Over) else _over(node.input, rows))

@@ -1,4 +1,4 @@
-"""A join of all pairs is one by a column that is the same everywhere."""
+"""A join of all pairs becomes a join on a constant column."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["join_all_pairs", "with_one"]
 
 
 def join_all_pairs(node: Node) -> Node | None:
-    """Add a constant to the sides of a join without an equality, to be joined by.
+    """Add a constant to the sides of a join without an equality, as its key.
 
-    It is for operators that join by keys alone::
+    It is for operators that join only by keys::
 
     JOIN ON b.v < s.v        WHERE b.v < s.v
     ├─ stream b         →    └─ JOIN of all pairs

@@ -1,4 +1,4 @@
-"""EXISTS and IN, wherever they stand, are outer joins with the keys that there are."""
+"""EXISTS and IN in expressions become outer joins with the distinct keys."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["join_marks"]
 
 
 def join_marks(node: Node) -> Node | None:
-    """Mark the rows that have a partner by an outer join, for hosts that have no marks.
+    """Mark the rows that have a partner by an outer join, for hosts without mark joins.
 
-    Each key is there once, so that a row stays one row::
+    Each key is there once, so the join does not multiply rows::
 
         k IN (SELECT k FROM s)        compute k IN (SELECT k FROM s)
         ├─ stream b              →    └─ LEFT JOIN k IN (SELECT k FROM s)
@@ -20,7 +20,7 @@ def join_marks(node: Node) -> Node | None:
                                          └─ DISTINCT k
                                             └─ stream s
 
-    Not where a condition beside the keys decides, or NULL counts as equal, as in NOT IN.
+    Not if there is a condition other than the keys, or NULL counts as equal, as in NOT IN.
     """
     if not isinstance(node, Mark) or not node.keys or node.conditions or node.unknown is not None:
         return None

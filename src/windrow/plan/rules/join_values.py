@@ -1,4 +1,4 @@
-"""A subquery for one value is a join of all rows with its one row."""
+"""A scalar subquery becomes a join of all rows with its one row."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["join_values"]
 
 
 def join_values(node: Node) -> Node | None:
-    """Join rows with the row of a subquery, for hosts that join by keys.
+    """Join rows with the row of a scalar subquery, for hosts that join by keys.
 
-    Where the subquery may have no row, rows have NULL for its value::
+    If the subquery may return no row, its value is NULL::
 
         (SELECT AVG(v) FROM s)        JOIN (SELECT AVG(v) FROM s)
         ├─ stream b              →    ├─ stream b, 1

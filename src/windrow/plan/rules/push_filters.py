@@ -1,4 +1,4 @@
-"""Conditions on one side of a join are checked against its rows before they are joined."""
+"""Filters on one side of a join run before the join."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["push_filters"]
 
 
 def push_filters(node: Node) -> Node | None:
-    """Move conditions of a filter below the inner join that it stands over.
+    """Move conditions of a filter below the inner join under it.
 
-    Rows that do not pass are then not retained for partners to come::
+    Rows that do not pass are then not retained for later partners::
 
         WHERE b.price > 1 AND b.v < s.v        WHERE b.v < s.v
         └─ JOIN ON b.k = s.k             →     └─ JOIN ON b.k = s.k
@@ -22,7 +22,7 @@ def push_filters(node: Node) -> Node | None:
            └─ stream s                            │  └─ stream b
                                                   └─ stream s
 
-    Spark does the same. Of an outer join conditions are on its rows, with NULLs where there is no partner.
+    Spark does the same. In an outer join, conditions apply to its output, with NULLs for missing partners.
     """
     if not isinstance(node, Filter):
         return None
@@ -44,7 +44,9 @@ def push_filters(node: Node) -> Node | None:
 
 
 def _below(node: Filter, project: Project) -> Node | None:
-    """The projection over a join with the filter below it; None where the filter reads what it computes."""
+    """The projection over a join, with the filter moved below it; None if the filter reads a computed
+    column.
+    """
     passed = _passed(project.outputs)
     read = [one.reads for one in node.conditions]
     if not isinstance(project.input, Join) or not all(one and passed.issuperset(one) for one in read):
@@ -67,7 +69,7 @@ def _passed(outputs: Iterable[tuple[Column, Expression]]) -> set[str]:
 
 
 def _reads_only(condition: Expression, side: Node) -> bool:
-    """Whether a condition is on the rows of a side alone."""
+    """Whether a condition reads one side alone."""
     return bool(condition.reads) and {column.id for column in side.columns}.issuperset(condition.reads or ())
 
 

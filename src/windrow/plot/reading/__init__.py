@@ -1,1 +1,1 @@
-"""From relations to scenes: small queries that fetch what is drawn, and how much more there is."""
+"""From relations to scenes: small queries that fetch the drawn rows, and count the others."""

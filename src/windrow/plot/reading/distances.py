@@ -1,4 +1,4 @@
-"""Distances between rows along the x axis: where rows lie upon each other, and where gaps are."""
+"""Distances between rows along the x axis: where rows overlap, and where gaps are."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNITS = (("day", 86_400_000.0), ("h", 3_600_000.0), ("min", 60_000.0), ("s", 1_
 
 
 def touch(axis: Sequence[Sequence[float]]) -> bool:
-    """Whether many rows would lie upon their neighbours along an axis, and would not by their positions."""
+    """Whether many rows would overlap along an axis, and would not by their positions."""
     places = [place for own in axis for place in own]
     distances = [later - one for own in axis for one, later in pairwise(own)]
     if not distances or max(map(len, axis)) > _APART:

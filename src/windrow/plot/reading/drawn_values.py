@@ -31,8 +31,9 @@ class DrawnColumn:
 def drawn_column(
     row: T.StructType, keys: set[str], read: Sequence[str], options: Options
 ) -> DrawnColumn | None:
-    """The column of the options; else the first number that the clause reads, the first text that it reads,
-    the first number, the first text. `keys` are drawn otherwise. None where rows have nothing to draw.
+    """The column of the options; otherwise the first number that the clause reads, the first text that it
+    reads, the first number, the first text. `keys` are drawn in other ways. None if rows have nothing to
+    draw.
 
     Raises
     ------
@@ -56,7 +57,7 @@ def drawn_column(
 
 
 def levels_of(texts: Iterable[str | None]) -> tuple[str, ...]:
-    """The texts as they come, from the bottom to the top; empty where there are too many to draw.
+    """The texts in order of appearance, from the bottom to the top; empty if there are too many to draw.
 
     >>> levels_of(["sign up", "import", None, "sign up"])
     ('sign up', 'import')

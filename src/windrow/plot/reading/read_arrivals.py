@@ -1,4 +1,4 @@
-"""What arrived at a stream, entry by entry."""
+"""The entries that arrived at a stream."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS: dict[str, T.DataType] = {
 
 
 def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
-    """The entries of a stream's log, in the order in which they came, from the first on.
+    """The entries of a stream's log, in order of arrival, from the first on.
 
     Raises
     ------

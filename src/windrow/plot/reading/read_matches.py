@@ -66,7 +66,7 @@ def read_matches(bound: BoundMatch, options: Options) -> SequenceScene:
 
 
 def _until(bound: BoundMatch) -> str:
-    """SQL of the key at which the time of DURATION is over; keys rise."""
+    """SQL of the key at which the time of DURATION is over; keys increase."""
     length = bound.draft.length
     if bound.match.clause.duration is None or length is None:
         return _NOWHERE
@@ -128,9 +128,9 @@ def _query(match: Node, source: str, until: str) -> str:
 
 
 def _conditions(match: Node, named: Callable[[str], str]) -> list[str]:
-    """What a match is: the pattern, with how long it may be or is; and its variables, as they are `named`.
+    """The text of a match: the pattern, with its time limit; and its variables, as they are `named`.
 
-    Columns of its rows stand for those of the query around.
+    Columns of its rows replace outer columns.
     """
     clause = match.clause
     pattern = f"PATTERN {_text(match, clause.pattern_at)}"
@@ -148,7 +148,7 @@ def _conditions(match: Node, named: Callable[[str], str]) -> list[str]:
 
 
 def _key_name(key: str) -> str:
-    """The column of a key; under its own name it would stand beside the key of the numbered rows."""
+    """The column of a key; under its own name it would be beside the key of the numbered rows."""
     return f"__drawn{key}"
 
 

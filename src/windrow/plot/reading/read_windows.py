@@ -119,7 +119,7 @@ def _moved(span: DrawnSpan, skipped: int) -> DrawnSpan:
 def _span(
     window: Window, start: int | None, end: int | None, label: int | None, implied: int | None, count: int
 ) -> DrawnSpan:
-    """The window over rows numbered from 0; what was not found is the partition's first or last row."""
+    """The window over rows numbered from 0; a missing boundary is the partition's first or last row."""
     opens = start is not None or window.start.unbounded
     closes = end is not None or window.end is None or window.end.unbounded
     last = end if end is not None else implied if implied is not None else count
@@ -161,7 +161,7 @@ def _with_positions(window: Window) -> Window:
 
 
 def _subtitle(window: Window) -> tuple[str, ...]:
-    """The conditions, a line each."""
+    """The conditions, one on each line."""
     texts = []
     for boundary in window.boundaries():
         if boundary.when is not None:

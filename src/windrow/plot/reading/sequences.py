@@ -1,4 +1,4 @@
-"""The partitions that are drawn, in order, and what of their rows is drawn."""
+"""The partitions to draw, in order, and the rows of them to draw."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ class Sequences:
 
 
 Firsts = Callable[[DataFrame], DataFrame]
-"""Of numbered rows, as in `Sequences.frame`, the `ID` and first `POSITION` of all that is found there."""
+"""A function of numbered rows, as in `Sequences.frame`: the `ID` and first `POSITION` of everything found
+there.
+"""
 
 
 def read_sequences(
@@ -192,7 +194,7 @@ def read_sequences(
 
 
 def in_a_line(text: str) -> str:
-    """What a clause says in one line, which is not longer than a picture is wide."""
+    """The text of a clause on one line, no longer than a picture is wide."""
     words = " ".join(text.split())
     return words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"
 
@@ -218,7 +220,7 @@ def by_position(
 ) -> tuple[tuple[tuple[WindowFragment, OrderItem], ...], DataFrame]:
     """The clause's order with the position as its last key, and the rows with it as one and in the row.
 
-    So rows with equal keys are everywhere in the order in which they are drawn.
+    So rows with equal keys have the same order everywhere.
     """
     last = order_key(len(node.order_by))
     order = (*node.order_by, (WindowFragment(SqlText.of(POSITION)), OrderItem((0, 0))))
@@ -236,7 +238,7 @@ def _order(node: Window | Match, keys: list[str], row: T.StructType) -> WindowSp
 
 
 def _named(fragment: WindowFragment) -> str:
-    """A key as its column is called, without the table's name before it."""
+    """A key by its column's name, without a qualifier."""
     text = fragment.text.render().strip()
     found = re.fullmatch(r"(?:\w+\s*\.\s*)?(`[^`]+`|\w+)", text)
     return found[1].strip("`") if found else text
@@ -264,7 +266,7 @@ def _is_key(keys: list[str], options: Options) -> Column:
 
 
 def _x(node: Window | Match, rows: DataFrame) -> tuple[Axis, Column] | None:
-    """The first key of ORDER BY if it is a number or time that rises; None where positions are drawn."""
+    """The first key of ORDER BY if it is an ascending number or time; None if positions are drawn."""
     kind = rows.schema[order_key(0)].dataType
     place = as_place(order_key(0), kind)
     if place is None or node.order_by[0][1].descending:

@@ -1,1 +1,1 @@
-"""Analysis by Spark of texts and plans, and expressions that Arrow computes in Spark's place."""
+"""Spark's analysis of texts and plans, and expressions that Arrow computes in Spark's place."""

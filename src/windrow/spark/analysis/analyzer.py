@@ -1,4 +1,4 @@
-"""Types and scopes of a window's rows, by letting Spark analyse the parts of the clause."""
+"""Types and scopes of a window's rows: Spark analyses the parts of the clause."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class SparkAnalyzer:
         return [field.dataType.simpleString() for field in schema.fields]
 
     def column_scope(self, column: Any, boundary: WindowBoundary) -> str | None:
-        """See the protocol: the variable is found by trying each alone."""
+        """See the protocol: it tries each variable alone."""
         for variable in boundary.variables:
             if variable.role is Role.POSITION:
                 continue
@@ -125,7 +125,7 @@ class SparkAnalyzer:
         return self.analyse([SqlText.of("(", argument.text, ")")], self.window_row).fields[0].dataType
 
     def _field(self, argument: WindowFragment | None) -> DataType | None:
-        """The type of an argument that is plainly a field of the window's rows."""
+        """The type of an argument that is just a field of the window's rows."""
         match argument:
             case WindowFragment(expression=Name(parts=(name, field))) if name == self.window.name:
                 return self.row[field].dataType if field in self.fields and self.is_plain else None
@@ -159,7 +159,7 @@ class SparkAnalyzer:
 
     @cached_property
     def window_row(self) -> DataFrame:
-        """The rows with the window's name standing for one row."""
+        """The rows, with the window's name standing for one row."""
         return self.rows.select(*as_variable(F.col(ROW), self.fields, self.window.name))
 
     def scope(self, side: Side) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Columns passed from Python that are not deterministic."""
+"""Nondeterministic columns passed from Python."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["refuse_changing_column"]
 
 
 def refuse_changing_column(column: Column) -> None:
-    """Refuse a predicate that is not deterministic.
+    """Refuse a nondeterministic predicate.
 
     Raises
     ------

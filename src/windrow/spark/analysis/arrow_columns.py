@@ -1,4 +1,4 @@
-"""Which columns a live query in memory can have, and which types are not there."""
+"""Which columns a live query in memory supports, and which types it does not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["in_memory", "not_in_memory", "travelling"]
 
 
 def not_in_memory(schema: StructType) -> str | None:
-    """Which column is of a type that has no form in memory; None if all have one.
+    """The column whose type has no form in memory; None if all have one.
 
     >>> from pyspark.sql.types import ArrayType, DateType
     >>> not_in_memory(StructType().add("day", DateType()).add("v", CalendarIntervalType()))
@@ -29,13 +29,13 @@ def not_in_memory(schema: StructType) -> str | None:
 
 
 def in_memory(schema: StructType) -> pa.Schema:
-    """The columns of a schema as they are in memory, without those that have no form there."""
+    """The columns of a schema in memory, except those without a form there."""
     kinds = [(column.name, _kind(column.dataType)) for column in schema]
     return pa.schema([(name, kind) for name, kind in kinds if kind is not None])
 
 
 def travelling(frame: DataFrame) -> DataFrame:
-    """The columns as they are in memory."""
+    """The columns in their form in memory."""
     if all(travelling_type(column.dataType) == column.dataType for column in frame.schema):
         return frame
     return frame.select(

@@ -1,4 +1,4 @@
-"""Values that a collation compares: in memory and in Python, ranks stand for them, as those compare bytes."""
+"""Values with a collation: memory and Python compare bytes, so ranks replace such values there."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ def collated(schema: StructType) -> list[str]:
 
 
 def ranked(spark: SparkSession, rows: pa.Table, schema: StructType) -> pa.Table:
-    """Rows in which ranks stand for the values of these columns that a collation compares.
+    """Rows in which ranks replace the values of columns with a collation.
 
-    A rank is the place of the value among those of the rows, in the order of the collation; equal values have
-    one rank, and NULL the first. Spark finds them, by a job for each column that has several values.
+    A rank is the position of the value among those of the rows, in the order of the collation; equal values
+    have the same rank, and NULL the first. Spark computes them, by a job for each column that has several
+    values.
     """
     for name in collated(schema):
         ranks = _ranks(spark, rows.column(name), schema[name].dataType)
@@ -36,16 +37,16 @@ def ranked(spark: SparkSession, rows: pa.Table, schema: StructType) -> pa.Table:
 
 
 def with_ranks(frame: DataFrame) -> DataFrame:
-    """Keys of rows with ranks in place of values that a collation compares; the rows are left as they are."""
+    """Keys of rows with ranks for values with a collation; the rows themselves are unchanged."""
     keys = StructType([one for one in frame.schema if one.name != ROW])
     ranks = {name: F.dense_rank().over(Window.orderBy(name)) for name in collated(keys)}
     return frame.withColumns({name: F.when(F.isnotnull(name), rank) for name, rank in ranks.items()})
 
 
 def with_compared(frame: DataFrame, schema: StructType) -> tuple[DataFrame, tuple[tuple[str, str], ...]]:
-    """Rows, and beside each of these columns that a collation compares one of bytes, equal for equal values.
+    """Rows, and for each of these columns with a collation a column of bytes that are equal for equal values.
 
-    The pairs are of the names of both.
+    The pairs are the names of both columns.
     """
     pairs = tuple((name, f"__compared{number}") for number, name in enumerate(collated(schema)))
     texts = {

@@ -1,4 +1,4 @@
-"""PySpark's Columns as SQL text, which Windrow's clauses need."""
+"""PySpark's Columns as SQL text, for Windrow's clauses."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ _KEYWORDS = {
 
 
 class _NoTextError(Exception):
-    """A part of a Column has no text, such as a function in Python."""
+    """A part of a Column without a text, such as a Python function."""
 
 
 def column_text(column: Column) -> str | None:
-    """A Column as SQL without its alias; None if it has no SQL, as with a function in Python."""
+    """A Column as SQL without its alias; None if it has no SQL, such as a Python function."""
     tree = column_tree(column)
     try:
         return _without_brackets(_text(tree.value if isinstance(tree, Aliased) else tree))

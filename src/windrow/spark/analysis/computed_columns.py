@@ -39,10 +39,10 @@ __all__ = [
 ]
 
 PASS = ("Filter", "Window", "WindowGroupLimit")
-"""What has the columns of what is below, and more."""
+"""Operators whose output has all columns of their input."""
 
 FoundTable = Callable[[Sequence[int]], LookUpTable | None]
-"""A part of the plan as a table, by the way there: of each operator from the top on, which of its inputs."""
+"""A part of the plan as a table, by its path: for each operator from the top, the number of the input."""
 
 _OWN = count(-1, -1)
 """Numbers for columns without an expression id."""
@@ -69,7 +69,7 @@ class Tables:
     Attributes
     ----------
     sides
-        Of each operator from the top on, which of its inputs leads to the leaf.
+        For each operator from the top, the number of the input that leads to the leaf.
     found
         A part of the plan as a table; None if it is none.
     """
@@ -94,7 +94,7 @@ class ComputedReading:
     certain
         Whether to read only expressions that certainly do not need Spark.
     tables
-        What the rows are joined with; None where joins are not read.
+        The tables that rows are joined with; None if joins are not read.
     """
 
     def __init__(
@@ -154,9 +154,10 @@ class ComputedReading:
             raise Unread(f"{place} has {unread}") from None
 
     def _joined(self, at: int, tables: Tables, condition: SparkNode | None) -> list[ComputedOperation]:
-        """A join by an equality of the rows' with the table's, or of each row with all of the table.
+        """A join by an equality of a column of the rows and one of the table, or of each row with all of the
+        table.
 
-        Of an inner join the other parts of the condition choose among the pairs.
+        For an inner join, the other parts of the condition filter the pairs.
         """
         operator, side = self.operators[at], tables.sides[at]
         kind = object_of(operator.fields["joinType"])
@@ -186,7 +187,7 @@ class ComputedReading:
     def _sides(
         self, condition: SparkNode, kinds: Mapping[int, pa.DataType]
     ) -> tuple[tuple[Value, Value], list[SparkNode]]:
-        """What is equal, of the rows and of the table, and the rest of the condition."""
+        """The equal sides of rows and table, and the rest of the condition."""
         parts = _conjuncts(condition)
         for part in parts:
             if part.name != "EqualTo":
@@ -231,14 +232,14 @@ class ComputedReading:
 
 
 class _Fields:
-    """The fields of a struct that is made of each row, as separate columns where they are read.
+    """The fields of a struct computed from each row, as separate columns where they are read.
 
     Parameters
     ----------
     node, scope
         The struct, and the scope in which it is made.
     values
-        Of that operation, which gets the fields.
+        The values of that operation, which receives the fields.
     """
 
     def __init__(self, node: SparkNode, scope: ColumnScope, values: dict[int, Value]) -> None:
@@ -261,7 +262,7 @@ def object_of(said: Mapping[str, str]) -> str:
 
 
 def _spans(table: CollectedTable) -> Iterator[tuple[int, Span]]:
-    """The least and the greatest value of each column of integers."""
+    """The least and the greatest value of each integer column."""
     for number, column in zip(table.numbers, table.found.columns, strict=True):
         if pa.types.is_integer(column.type):
             ends = pc.min_max(column)

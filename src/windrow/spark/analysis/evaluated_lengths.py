@@ -40,7 +40,7 @@ __all__ = ["nanoseconds_of", "ticks_of", "with_lengths"]
 
 _NUMBERS = (ByteType, ShortType, IntegerType, LongType, DecimalType, FloatType, DoubleType)
 _LONGEST = Decimal(2**62)
-"""So many microseconds or rows are counted at most: added to a rowtime as large, they are within 64 bits."""
+"""The limit of microseconds or rows: added to a rowtime as large, it stays within 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ def _refuse_other_types(tokens: TokenList, length: Length, kind: DataType) -> No
 
 
 def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowError:
-    """The error; of what is no constant, with what lengths are."""
+    """The error; for a non-constant, it says what lengths are."""
     if error.condition.startswith("INVALID_INLINE_TABLE.FAILED"):
         return _invalid(tokens, length, "this length cannot be computed", "write another expression")
     if error.condition == "PARSE_SYNTAX_ERROR" and error.hint is None:
@@ -220,7 +220,7 @@ def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowE
 
 
 def _no_length(tokens: TokenList, length: Length, what: str) -> AnalysisError:
-    """The error for a value that is no length, or no number of rows."""
+    """The error for a value that is not a length, or not a number of rows."""
     if length.counts_rows:
         return _invalid(tokens, length, f"{what} is no number of rows", _rows_from(length))
     hint = "pass a number, or an interval: of Python, datetime.timedelta(minutes=5)"

@@ -172,7 +172,7 @@ def _is_compared(kind: pa.DataType) -> bool:
 
 
 def _compared(function: Function, of_floats: Function, *, turned: bool = False) -> Handler:
-    """A comparison; one of floats may have its sides swapped."""
+    """A comparison; for floats, its sides may be swapped."""
 
     def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         left, right = operands
@@ -232,14 +232,14 @@ def _decimals(name: str, function: Function, operands: Sequence[Typed]) -> Typed
 
 
 def _divided(_: SparkNode, operands: Sequence[Typed]) -> Typed:
-    """A float by a literal that is not zero."""
+    """A float divided by a non-zero literal."""
     value, by = operands
     only(value.kind == by.kind == pa.float64() and known(by) != 0)
     return over(pc.divide, operands, pa.float64())
 
 
 def _by_literal(function: Function, *, is_remainder: bool) -> Handler:
-    """The quotient or the rest by a positive literal."""
+    """The quotient or the remainder by a positive literal."""
 
     def handler(_: SparkNode, operands: Sequence[Typed]) -> Typed:
         value, by = operands

@@ -41,7 +41,7 @@ _READ = {"timeZone": "UTC"} | dict.fromkeys(
 class KeyedRows:
     """Rows for a kernel, and the keys by which they are distributed and sorted.
 
-    `shared` are the keys that are among the columns anyway.
+    `shared` are the keys that are also among the columns.
     """
 
     def __init__(self, window: Window | Match, rows: DataFrame, shared: Iterable[tuple[str, str]]) -> None:
@@ -54,10 +54,12 @@ class KeyedRows:
         )
 
     def keyed(self, wide: DataFrame, known: DataFrame | None = None, *, is_ranked: bool = True) -> DataFrame:
-        """The keys and columns as they are exchanged; Spark resolves collations, as Arrow has none.
+        """The keys and columns in their form for the exchange; Spark resolves collations, which Arrow does
+        not support.
 
-        Of `known` rows the keys of partitions are so already: rows of theirs get the same. Keys of the order
-        are ranks among these rows, or, as long as others may come between, values for :meth:`ranked`.
+        The partition keys of `known` rows have this form already: new rows with equal keys get the same
+        values. Keys of the order are ranks among these rows or, as long as other rows may come between,
+        values for :meth:`ranked`.
         """
         collated = self.collated(wide)
         for name in self.partition:
@@ -75,7 +77,7 @@ class KeyedRows:
         return wide.select(*(encode(F.col(name), kind).alias(name) for name, kind in kinds.items()))
 
     def ranked(self, keyed: DataFrame) -> DataFrame:
-        """Keyed rows with ranks among them in place of values of the order that have a collation."""
+        """Keyed rows in which ranks replace order keys that have a collation."""
         collated = self.collated(self.rows)
         for key in self.order:
             if key.column in collated:
@@ -84,7 +86,7 @@ class KeyedRows:
         return keyed
 
     def collated(self, rows: DataFrame) -> frozenset[str]:
-        """The keys, among these columns, that have a collation."""
+        """The keys among these columns that have a collation."""
         names = {*self.partition, *(key.column for key in self.order)}
         return frozenset(
             item.name for item in rows.schema if item.name in names and contains(item.dataType, "collated")
@@ -111,7 +113,7 @@ class KeyedRows:
 
 
 def refuse_unorderable(clause: Window | Match, rows: DataFrame) -> None:
-    """Refuse keys that have no order, or cannot be grouped by.
+    """Refuse keys whose type has no order, or cannot be grouped by.
 
     Raises
     ------
@@ -164,20 +166,20 @@ def _rank(key: Column, partition: tuple[str, ...]) -> Column:
 
 
 def _text(name: str) -> Column:
-    """The value of a column as bytes, from which :func:`_value` has it again."""
+    """The value of a column as bytes, which :func:`_value` converts back."""
     return F.to_json(F.struct(F.col(name).alias("x")), _WRITTEN).cast("binary")
 
 
 def _value(name: str, kind: DataType) -> Column:
-    """The value behind the bytes in a column."""
+    """The value of the bytes in a column."""
     schema = StructType([StructField("x", kind)])
     return F.from_json(F.col(name).cast("string"), schema, _READ).getField("x")
 
 
 def _with_one_of_equals(rows: DataFrame, name: str, known: DataFrame | None) -> DataFrame:
-    """The rows with bytes in a column for all values that are equal under a collation, if not in their bytes.
+    """The rows in which values that are equal under a collation have the same bytes in a column.
 
-    They are those of a known row, if one has an equal value.
+    These are the bytes of a known row, if one has an equal value.
     """
     equals, text = SparkWindow.partitionBy(name), _text(name)
     if known is None:

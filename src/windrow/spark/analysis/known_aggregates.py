@@ -1,4 +1,4 @@
-"""Types of aggregates over a field, as Spark has them: no question to its analyser is needed for these."""
+"""The types of aggregates over a field in Spark: these need no analysis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["kernel_type", "known_aggregate"]
 
 
 def kernel_type(function: str, argument: DataType) -> pa.DataType | None:
-    """The Arrow type of an argument of this type if the kernel evaluates the aggregate of it as Spark does.
+    """The Arrow type of an argument of this type, if the kernel evaluates the aggregate as Spark does.
 
     >>> from pyspark.sql.types import YearMonthIntervalType
     >>> kernel_type("max", YearMonthIntervalType())
@@ -29,7 +29,7 @@ def kernel_type(function: str, argument: DataType) -> pa.DataType | None:
 
 
 def known_aggregate(function: str | None, argument: DataType) -> DataType | None:
-    """The type of a plain aggregate of a field of this type; None if only Spark knows it.
+    """The type of a simple aggregate of a field of this type; None if only Spark knows it.
 
     >>> from pyspark.sql.types import IntegerType
     >>> known_aggregate("sum", IntegerType()), known_aggregate("avg", IntegerType())

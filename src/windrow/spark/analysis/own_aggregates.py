@@ -1,7 +1,7 @@
-"""Finds the aggregates of the user's own that a statement calls: functions that only the session knows.
+"""Finds the user's own aggregates in a statement: functions that only the session knows.
 
-Their names say nothing. So Spark is asked: first whether a function that it does not have itself is one of
-the user's, then whether it may stand in WHERE, where no aggregate may.
+Their names show nothing. So Spark analyses two texts: the first shows whether a function that is not Spark's
+own is one of the user's, the second whether it is allowed in WHERE, where aggregates are not.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_FUNCTIONS = {
     "partition", "pattern", "permute", "prev", "select", "subset", "then", "using", "values", "when",
     "where", "with",
 }  # fmt: skip
-"""Words before brackets that are no functions of the user's."""
+"""Words before brackets that are never functions of the user."""
 
 
 def own_aggregates(gateway: Gateway, tokens: TokenList) -> frozenset[str]:
@@ -39,7 +39,7 @@ def own_aggregates(gateway: Gateway, tokens: TokenList) -> frozenset[str]:
 
 
 def _unknown_calls(tokens: TokenList) -> Iterator[tuple[str, int]]:
-    """Names before brackets that Spark may not know, each with the number of its arguments."""
+    """Names before brackets that may be unknown to Spark, each with its number of arguments."""
     for at in range(len(tokens) - 1):
         if tokens[at].kind not in (TokenKind.WORD, TokenKind.QUOTED) or not tokens.is_symbol(at + 1, "("):
             continue
@@ -51,7 +51,7 @@ def _unknown_calls(tokens: TokenList) -> Iterator[tuple[str, int]]:
 
 
 def _functions_of_user(spark: SparkSession, names: dict[str, int]) -> frozenset[str]:
-    """Those of the names that are functions of the user's."""
+    """The names that are functions of the user."""
     pattern = "|".join(name for name in names if name.isidentifier())
     if not pattern:
         return frozenset()

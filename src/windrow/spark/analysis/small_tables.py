@@ -1,6 +1,6 @@
-"""Tables that are small enough for each task to have a copy of them.
+"""Tables that are small enough to be copied to each task.
 
-What is small is what Spark would send to every task: ``spark.sql.autoBroadcastJoinThreshold``.
+The limit is Spark's own for broadcasts: ``spark.sql.autoBroadcastJoinThreshold``.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class SmallTable:
     schema
         Their names and types.
     sources
-        The classes of the operators that its rows come from, or of what lists their files.
+        The classes of the operators that its rows come from, or of the lists of their files.
     is_deterministic
-        Whether it gives the same rows each time.
+        Whether it returns the same rows each time.
     """
 
     gateway: Gateway
@@ -46,11 +46,11 @@ class SmallTable:
 
     @property
     def is_constant(self) -> bool:
-        """Whether its rows stand in the plan."""
+        """Whether its rows are literals in the plan."""
         return self.is_deterministic and self.sources <= {"LocalRelation", "OneRowRelation"}
 
     def rows(self) -> pa.Table:
-        """Its rows as they are now."""
+        """Its current rows."""
         return self._constant if self.is_constant else self._collected()
 
     @cached_property
@@ -62,19 +62,19 @@ class SmallTable:
             return self.frame.select("*").toArrow().cast(self.schema).combine_chunks()
 
     def collected(self) -> CollectedTable:
-        """It with its rows as they are now, for tasks."""
+        """The table with its current rows, for tasks."""
         return CollectedTable(self.numbers, self.schema, self.rows())
 
 
 def small_table(gateway: Gateway, frame: DataFrame, path: Sequence[int]) -> SmallTable | None:
     """A part of the optimized plan of a DataFrame; None if it is too large, or without columns.
 
-    Arrow counts no rows without columns.
+    Arrow cannot count rows without columns.
 
     Parameters
     ----------
     path
-        Of each operator from the top on, which of its inputs.
+        For each operator from the top, the number of the input.
     """
     part = small_part(frame, path)
     if part is None or not part.numbers:

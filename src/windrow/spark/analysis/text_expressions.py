@@ -18,7 +18,7 @@ __all__ = ["concatenated", "element", "of_ascii", "of_text"]
 
 
 def _text_of(operands: Sequence[Typed], literals: int) -> list[Any]:
-    """The operands of a function of a text and literals."""
+    """The operands of a function of one text and literals."""
     first, *others = operands
     only(pa.types.is_string(first.kind) and len(others) == literals)
     return list(map(known, others))

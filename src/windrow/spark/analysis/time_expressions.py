@@ -104,7 +104,7 @@ def plus_units(node: SparkNode, operands: Sequence[Typed]) -> Typed:
 
 
 def in_minute(node: SparkNode) -> SparkNode | None:
-    """The seconds of which an expression has the microseconds, ``CAST(seconds * 1000000 AS BIGINT)``."""
+    """The seconds whose microseconds an expression is, ``CAST(seconds * 1000000 AS BIGINT)``."""
     if node.name != "Cast" or node.fields["dataType"] != "long" or node.children[0].name != "Multiply":
         return None
     seconds, factor = node.children[0].children

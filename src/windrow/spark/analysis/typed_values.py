@@ -23,7 +23,7 @@ __all__ = [
 LOCAL = pa.timestamp("us")
 """The type of times without a zone."""
 _TICKS = {pa.date32(): 32, INSTANT: 64, LOCAL: 64, pa.duration("us"): 64}
-"""How many bits dates, times and intervals have."""
+"""The number of bits of dates, times and intervals."""
 _KINDS: Mapping[str, pa.DataType] = {
     "boolean": pa.bool_(),
     "byte": pa.int8(),
@@ -39,10 +39,10 @@ _KINDS: Mapping[str, pa.DataType] = {
     "timestamp_ntz": LOCAL,
 }
 DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
-"""How many digits whole numbers have at most."""
+"""The most digits of whole numbers."""
 
 Span = tuple[int, int]
-"""The least and the greatest that a value may be; of dates and times in days and microseconds."""
+"""The least and the greatest possible value; dates and times in days and microseconds."""
 
 
 class Unread(Exception):  # noqa: N818 - it is no error: Spark computes it
@@ -100,7 +100,7 @@ def known(operand: Typed) -> Any:
 
 
 def span_of(operand: Typed) -> Span:
-    """The range of a value, if need be that of its type."""
+    """The range of a value, or of its type if unknown."""
     return operand.span or limits(operand.kind)
 
 

@@ -1,4 +1,4 @@
-"""What the reference interpreter asks Spark: each question once, one by one or many together."""
+"""The reference interpreter's questions to Spark: each is evaluated once, alone or in batches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["KnownAnswers"]
 
 
 class KnownAnswers:
-    """The answers to questions of one kind.
+    """The known answers to questions of one kind.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class KnownAnswers:
     def __init__(self, ask: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
         self._ask = ask
         self.known: dict[str, Any] = {}
-        """By what `repr` makes of a question."""
+        """Answers, by the `repr` of the question."""
 
     def of(self, question: Any) -> Any:
         """The answer to a question."""
@@ -29,6 +29,6 @@ class KnownAnswers:
         return self.known[repr(question)]
 
     def add(self, questions: Sequence[Any]) -> None:
-        """Ask questions together."""
+        """Evaluate questions together."""
         answers = self._ask(questions)
         self.known |= {repr(one): answer for one, answer in zip(questions, answers, strict=True)}

@@ -75,10 +75,10 @@ _UNSTEADY = "NON_DETERMINISTIC_LATERAL_SUBQUERIES"
 
 @dataclass
 class BoundWindow:
-    """A window, its plan, and Spark's answers: enough to run it and to explain it.
+    """A window, its plan, and Spark's analysis: enough to run it and to explain it.
 
-    When it is built, `reads` is what EXPLAIN says of who reads its rows, and `native` is there if Spark's
-    OVER finds the windows.
+    Once it is built, `reads` is EXPLAIN's line about who reads its rows, and `native` is set if Spark's OVER
+    finds the windows.
     """
 
     window: Window
@@ -115,9 +115,9 @@ def run_statement(
 
 
 def _straight(gateway: Gateway, statement: BoundStatement, bound: Bound) -> DataFrame | None:
-    """The answer straight from the kernel, if the statement only chooses and renames what that returns.
+    """The result directly from the kernel, if the statement only selects and renames its columns.
 
-    Spark would analyse one more query, and copy every row once more.
+    Otherwise Spark would analyse one more query, and copy every row once more.
     """
     if isinstance(bound, BoundMatch) or needs_join(bound.draft) or bound.draft.spark_aggregates:
         return None
@@ -146,7 +146,7 @@ def _bound(gateway: Gateway, window: Window | Match, before: Iterable[Bound]) ->
 
 
 class explained:  # noqa: N801 - used as a context manager, like a function
-    """Raises an error in SQL over windows in terms of the window that it names."""
+    """Reports an error in SQL over windows in terms of the window that it names."""
 
     def __init__(self, bound: Iterable[Bound]) -> None:
         self.bound = list(bound)
@@ -172,12 +172,14 @@ class explained:  # noqa: N801 - used as a context manager, like a function
 
 
 def _refuse_changing_values(gateway: Gateway, window: Window | Match) -> None:
-    """Refuse what is made for values of the query around that it would not have when it is run itself."""
+    """Refuse a source that changes between runs, where values of the outer query are computed separately from
+    it.
+    """
     if window.around is not None:
         place = window.around.locate(0, len(window.around.render()))
         if rows_change_by_run(gateway.sql(window.around)):
             raise NotSupportedError(
-                "the query around returns other rows each time, and a clause in a subquery reads them again",
+                "the outer query returns other rows each time, and a clause in a subquery reads them again",
                 condition="NONDETERMINISTIC_QUERY",
                 sql=window.sql,
                 span=window.span if place is None else place[1],
@@ -186,7 +188,7 @@ def _refuse_changing_values(gateway: Gateway, window: Window | Match) -> None:
 
 
 def refuse_streaming(window: Window | Match, rows: DataFrame) -> None:
-    """Refuse a clause over a streaming DataFrame that is no stream of the session's."""
+    """Refuse a clause over a streaming DataFrame that is not a stream of the session."""
     if rows.isStreaming:
         what = "MATCH_RECOGNIZE" if isinstance(window, Match) else "WINDOW BY"
         raise NotSupportedError(
@@ -199,7 +201,7 @@ def refuse_streaming(window: Window | Match, rows: DataFrame) -> None:
 
 
 def bind_clause(gateway: Gateway, window: Window | Match, rows: DataFrame, *, whole: bool = True) -> Bound:
-    """Analyse a clause over its rows, which are there at once where they are `whole`, and apply the rules."""
+    """Analyse a clause over its rows, which are complete if they are `whole`, and apply the rules."""
     if isinstance(window, Match):
         return bind_match(gateway, window, rows, whole=whole)
     return bind_window(gateway, window, rows)
@@ -216,9 +218,9 @@ def bind_window(gateway: Gateway, window: Window, rows: DataFrame) -> BoundWindo
 
 
 def build_window(gateway: Gateway, bound: Bound) -> DataFrame:
-    """One row per window: a column per variable that is read, `w` if it is, and the aggregates.
+    """One row per window: a column for each variable that is read, `w` if it is, and the aggregates.
 
-    Of MATCH_RECOGNIZE: its rows.
+    For MATCH_RECOGNIZE, its rows.
     """
     if isinstance(bound, BoundMatch):
         return build_match(gateway, bound)
@@ -292,7 +294,7 @@ class WindowStage(KeyedRows):
         result: StructType,
         columns: tuple[str, ...] | None = None,
     ) -> DataFrame:
-        """What the kernel returns, or these of its columns."""
+        """The kernel's result, or these of its columns."""
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
         scan, self.bound.reads = scanned.scan, scanned.lines
@@ -321,7 +323,9 @@ class WindowStage(KeyedRows):
         return windows.select(*(F.col(quoted(name)) for name in names)) if names else windows
 
     def wide(self, more: Iterable[str] = ()) -> DataFrame:
-        """The keys and the hoisted columns, all that the kernel reads, and `more` columns of the rows."""
+        """The keys and the hoisted columns, which is all that the kernel reads, and `more` columns of the
+        rows.
+        """
         sorting = {*self.partition, *(key.column for key in self.order), *more}
         joined = {IS_LABEL, joined_position(Side.START), joined_position(Side.END)}
         passed = [quoted(name) for name in self.rows.columns if name in sorting | joined]
@@ -347,7 +351,7 @@ class WindowStage(KeyedRows):
         return self.gateway.sql(query, {"scope": scope})
 
     def read(self, keyed: DataFrame, types: Mapping[str, DataType]) -> tuple[str, ...]:
-        """The columns that the kernel reads, which are all but those of keys alone."""
+        """The columns that the kernel reads: all except those that are only keys."""
         joined = {IS_LABEL, joined_position(Side.START), joined_position(Side.END)}
         return tuple(name for name in keyed.columns if name in types or name in joined) or (keyed.columns[0],)
 
@@ -361,7 +365,7 @@ class WindowStage(KeyedRows):
         return kernel_plan(self.draft, columns, aggregates, constants, ansi=is_ansi(self.gateway))
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
-        """The output of the kernel, in Spark's own types and in the order of the plan."""
+        """The output of the kernel, with Spark's types and in the order of the plan."""
         positions = self.window.positions()
         fields = []
         for name, columns in self.draft.fields:
@@ -382,7 +386,7 @@ class WindowStage(KeyedRows):
         return StructType(fields)
 
     def outputs(self, result: StructType) -> list[Column]:
-        """The variables and aggregates, as they were before they travelled."""
+        """The variables and aggregates, decoded."""
         came = {
             field.name: decode(F.col(quoted(field.name)), field.dataType).alias(field.name)
             for field in result.fields
@@ -399,7 +403,7 @@ class WindowStage(KeyedRows):
         return [*out, *came.values()]
 
     def plain_type(self, item: Hoisted, wide: DataFrame) -> DataType:
-        """The type of a hoisted column, a field's in full."""
+        """The type of a hoisted column; of a field, its full type."""
         if item.variable == ROW:
             return self.analyzer.row[field_of(item)].dataType
         return wide.schema[item.name].dataType

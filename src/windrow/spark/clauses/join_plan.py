@@ -1,12 +1,12 @@
-"""The general plan: Spark itself tries a predicate on pairs of rows of a partition.
+"""The general plan: Spark evaluates a predicate on pairs of rows of a partition.
 
-For predicates that the kernel cannot evaluate, such as a function of the user's over both rows. Rows are
-numbered, each label row is joined with the rows that may begin its window, then with those that may end
-it, and the least position that satisfies the predicate is retained; the kernel is passed those positions and
-does the rest, other predicates too. The cost grows with the square of a partition's length.
+It is for predicates that the kernel cannot evaluate, such as a user's function over both rows. Rows are
+numbered. Each label row is joined with the rows that may begin its window, then with those that may end it,
+and the least position that satisfies the predicate is selected. The kernel receives those positions and does
+the rest, including other predicates. The cost grows with the square of a partition's length.
 
-Every use of the numbered rows must number them alike, so ties in ORDER BY are broken by the row's own
-columns: rows that are alike in all of them are interchangeable.
+Every use of the numbered rows must number them in the same way. So ties in ORDER BY are broken by the row's
+own columns: rows that are equal in all of them are interchangeable.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def add_positions(gateway: Gateway, window: Window, draft: PlanDraft, analyzer: 
     """The rows with their position, whether each is a label row, and where its window starts and ends.
 
     Adds the row's position, whether it is a label row, and the positions of the boundaries whose predicates
-    the kernel does not have, and that these read (1-based, NULL where the predicate is not satisfied).
+    the kernel cannot evaluate, and of boundaries that these read (1-based, NULL if the predicate is not
+    satisfied).
     """
     keys = [partition_key(number) for number in range(len(window.partition_by))]
     orders = [order_key(number) for number in range(len(window.order_by))]
@@ -56,7 +57,7 @@ def add_positions(gateway: Gateway, window: Window, draft: PlanDraft, analyzer: 
 
 
 def numbered(rows: DataFrame, keys: Sequence[str], position: Column) -> DataFrame:
-    """The rows with their position in the partition of these keys, and the rows before and after them."""
+    """The rows with their position in the partition by these keys, and the rows before and after them."""
     by_position = SparkWindow.partitionBy(*keys).orderBy(POSITION)
     rows = rows.withColumn(POSITION, position)
     for shift, (row, place) in _NEIGHBOURS.items():
@@ -74,21 +75,21 @@ def found_positions(
     columns: Sequence[str],
     may_be: Column | None = None,
 ) -> DataFrame:
-    """These columns of numbered rows, with what :func:`add_positions` adds to them.
+    """These columns of numbered rows, and the columns that :func:`add_positions` adds.
 
-    Where the kernel has a predicate that another one does not need, its boundary is not looked for. With
-    `may_be`, label rows are looked for only among the rows for which it is true.
+    A boundary is not searched for if the kernel can evaluate its predicate and no other predicate needs it.
+    With `may_be`, label rows are searched for only among the rows for which it is true.
     """
     return _JoinPlan(gateway, window, draft, rows, keys, may_be).run(columns)
 
 
 def tie_break(row: StructType) -> Column:
-    """A last key by which rows that are not alike are in one order everywhere."""
+    """A last sort key by which different rows have the same order everywhere."""
     return one_order((F.col(ROW).getField(field.name), field.dataType) for field in row.fields)
 
 
 def one_order(values: Iterable[tuple[Column, DataType]]) -> Column:
-    """A key by which these values together have one order."""
+    """A sort key by which these values together have one order."""
     # one key for all columns: as a key each, Spark's constraints would double with every column
     parts = [value if is_orderable(kind) else F.to_json(F.struct(value.alias("x"))) for value, kind in values]
     return F.struct(*parts)

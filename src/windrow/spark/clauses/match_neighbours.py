@@ -1,4 +1,4 @@
-"""Rows beside rows of MATCH_RECOGNIZE, for conditions that Spark evaluates over them by its lag."""
+"""Rows beside rows of MATCH_RECOGNIZE, for conditions that Spark evaluates over them by LAG."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _WHOLE = "__whole"
 
 
 def needs_positions(draft: MatchDraft) -> bool:
-    """Whether Spark evaluates conditions over several rows, for which equal keys must not change places."""
+    """Whether Spark evaluates conditions over several rows, for which ties in the order must be stable."""
     return bool(draft.neighbours or draft.requested)
 
 
 def beside(match: Match, draft: MatchDraft, row: StructType, scope: DataFrame) -> DataFrame:
-    """The rows with their position in the partition, and the rows so many rows on as structs.
+    """The rows with their position in the partition, and the rows at these distances as structs.
 
-    Ties in ORDER BY are broken by the rows' own columns, for the positions are the order of the kernel.
+    Ties in ORDER BY are broken by the rows' own columns, because the positions define the kernel's order.
     """
     keys = [partition_key(number) for number in range(len(match.partition_by))]
     order = [

@@ -51,9 +51,9 @@ __all__ = ["MatchReference", "with_parameters"]
 
 Value = Callable[[Any], Any]
 _FIRST, _LAST = "__first", "__last"
-"""The keys of a match's first row and of the row that is tried, beside the columns of the first."""
+"""The keys of a match's first row and of the current row, besides the columns of the first."""
 _ASKED = "__asked"
-"""The place of a list among those that Spark aggregates together."""
+"""The index of a list among those that Spark aggregates together."""
 
 
 class MatchReference:
@@ -92,7 +92,7 @@ class MatchReference:
         return selected(self.bound, frame)
 
     def clause(self) -> Clause:
-        """The clause as the interpreter takes it."""
+        """The clause in the interpreter's form."""
         match, clause = self.match, self.match.clause
         target = clause.skip.target
         return Clause(
@@ -117,9 +117,9 @@ class MatchReference:
         )
 
     def compiled(self, text: str, leaves: Mapping[str, DataType] | None = None) -> Value:
-        """An expression of the user's, with its parameters, over an environment.
+        """A user's expression, with its parameters, as a function of an environment.
 
-        Its subqueries are run anew by Spark over what they read of that: a row, and `leaves` of these types.
+        Spark runs its subqueries anew over the values that they read: a row, and `leaves` of these types.
         """
         kinds = {field.name: field.dataType for field in self.analyzer.row.fields}
         around = {**kinds, ROW: self.analyzer.row, **(leaves or {})}
@@ -132,7 +132,7 @@ class MatchReference:
     # -- DEFINE and WITHIN -------------------------------------------------------------------------
 
     def condition(self, item: MatchExpression) -> Callable[[Seen], Any]:
-        """A condition over what was taken."""
+        """A condition over the taken rows."""
         names = {leaf.range: f"__l{number}" for number, leaf in enumerate(item.leaves)}
         queries = list(subqueries(self.match.tokens, item.range))
         inside = [
@@ -149,7 +149,7 @@ class MatchReference:
         return satisfied
 
     def type_of(self, leaf: Leaf) -> DataType:
-        """The type of what a subquery reads of the match."""
+        """The type of a value that a subquery reads from the match."""
         if isinstance(leaf, Numbered):
             return LongType()
         assert isinstance(leaf, Navigated)
@@ -160,7 +160,7 @@ class MatchReference:
         return self.analyzer.analyse([text], self.analyzer.scope(())).schema[0].dataType
 
     def within(self) -> Callable[[Seen], Any] | None:
-        """The condition that WITHIN is."""
+        """The condition of WITHIN."""
         clause = self.match.clause
         if clause.within is None:
             return None
@@ -178,7 +178,7 @@ class MatchReference:
         return satisfied
 
     def in_time(self) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any] | None:
-        """What DURATION says of a match's first row and a row after it."""
+        """The condition of DURATION over a match's first row and a later row."""
         if self.match.clause.duration is None:
             return None
         assert self.draft.length is not None
@@ -190,7 +190,7 @@ class MatchReference:
         return lambda first, last: test({**first, _FIRST: first[key], _LAST: last[key]})
 
     def leaf(self, leaf: Leaf) -> Callable[[Seen], Any]:
-        """What an expression reads of the match."""
+        """A value that an expression reads from the match."""
         if isinstance(leaf, Numbered):
             return lambda seen: seen.number
         members = self.match.members_of(leaf.variable)
@@ -202,7 +202,7 @@ class MatchReference:
         )
 
     def running(self, leaf: Aggregation) -> Callable[[Seen], Any]:
-        """An aggregate over the rows that were taken so far."""
+        """An aggregate over the rows taken so far."""
         if leaf.function == "count_star":
             return lambda seen: len(seen.of(self.match.members_of(leaf.variable)))
         found = next(item for item in self.draft.running if item.leaf == leaf)
@@ -287,7 +287,7 @@ class MatchReference:
         )
 
     def hoisted(self, column: str) -> Value:
-        """What a column has, over a row."""
+        """The value of a column, over a row."""
         item = next(item for item in self.draft.hoisted if item.name == column)
         if is_field(item):
             return _key(field_of(item))
@@ -301,7 +301,7 @@ class MatchReference:
         return self.over_row(text)
 
     def aggregated(self, leaf: AggregateLeaf) -> Callable[[Seen], Any]:
-        """An aggregate over what is seen."""
+        """An aggregate over the rows that a measure sees."""
         members = self.match.members_of(leaf.leaf.variable)
         arguments: list[Value] = []
         kind = "double"
@@ -332,7 +332,7 @@ def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def with_parameters(gateway: Gateway, text: str) -> str:
-    """The text with the values of parameters written out."""
+    """The text with parameters replaced by literals."""
     tokens = tokenize(text)
     marks = [index for index, token in enumerate(tokens.tokens) if token.is_symbol(":")]
     for index in reversed(marks):

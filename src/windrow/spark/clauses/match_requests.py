@@ -1,12 +1,12 @@
 """Conditions of DEFINE that Spark evaluates over rows of a match, before the search for matches.
 
-    what is asked for ─▶ distinct values ─▶ the condition over them ─▶ answers ─┐
-           ▲                                                                    │
-           └────────────────────────────────────────────────────────────────────┘ until nothing is
+    values to evaluate ─▶ distinct values ─▶ the condition over them ─▶ results ─┐
+            ▲                                                                    │
+            └────────────────────────────────────────────────────────────────────┘  until there are none
 
-Every round is a job that searches for what is not known (:mod:`windrow.kernels.patterns.requests`) and one
-over the values that it has found, which are on the driver in between. Each may find more than the one before,
-as what it finds ends threads of the next.
+Every round is a job that searches for unknown values (:mod:`windrow.kernels.patterns.requests`), and a job
+that evaluates the values found, which are on the driver in between. Each round may find more, because the
+results of one end threads in the next.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _AT_FIRST, _MORE, _MOST, _ROUNDS = 20_000, 4, 1_000_000, 50
 _NUMBER = "__of_values"
 
 Search = Callable[[MatchPlan, StructType], pa.Table]
-"""What the kernel asks for over whole partitions, or those of a micro-batch; the types are of its result."""
+"""The values that the kernel needs for whole partitions, or those of a micro-batch; the types are of its
+result.
+"""
 
 
 def answers_of(
@@ -56,7 +58,7 @@ def answers_of(
     run: Callable[[SqlText, DataFrame], DataFrame],
     search: Search,
 ) -> Answers:
-    """All that the search for matches will ask for.
+    """All results that the search for matches needs.
 
     `types` are those of the columns, and of the aggregates that conditions read; `run` evaluates SQL over a
     relation.
@@ -94,7 +96,7 @@ class _Rounds:
         self.count = 0
 
     def searched(self, plan: MatchPlan, search: Search, *, of_all: bool) -> tuple[tuple[int, pa.Table], ...]:
-        """The answers that there are when such a search asks for no others."""
+        """The known results, when such a search needs no others."""
         fields = [StructField(name, kind) for kinds in self.kinds.values() for name, kind in kinds.items()]
         result = StructType([StructField(REQUESTED, IntegerType()), *fields])
         schema = pa.schema([pa.field(item.name, arrow_of(item.dataType)) for item in result.fields])
@@ -113,7 +115,7 @@ class _Rounds:
             most *= _MORE
 
     def evaluate(self, item: SparkCondition, requested: pa.Table) -> None:
-        """Add what Spark finds of the values that were requested for a condition."""
+        """Add Spark's results for the values that a condition needs."""
         kinds = self.kinds[item.number]
         rows = requested.filter(pa.compute.equal(requested.column(REQUESTED), item.number)).select(
             list(kinds)
@@ -139,7 +141,7 @@ class _Rounds:
         self.tables[item.number] = found if known is None else pa.concat_tables([known, found])
 
     def scope(self, item: SparkCondition, frame: DataFrame) -> DataFrame:
-        """The variables of a condition, aggregates that the kernel does not have among them."""
+        """The variables of a condition, including aggregates that the kernel does not support."""
         calls = calls_of_spark(leaf for leaf in self.draft.running if leaf.name in frame.columns)
         frame = aggregate_lists(
             calls, self.draft.match.prefix, frame, self.run, steady=self.gateway.is_steady
@@ -152,14 +154,14 @@ class _Rounds:
         return frame
 
     def refuse_costly(self) -> None:
-        """Refuse what would go on for long."""
+        """Refuse a search that would take too long."""
         rows = sum(table.num_rows for table in self.tables.values())
         if rows <= _MOST and self.count < _ROUNDS:
             return
         match = self.draft.match
         how_often = f"{_MOST:,} combinations of values" if rows > _MOST else f"values in {_ROUNDS} rounds"
         raise NotSupportedError(
-            f"DEFINE asks Spark to evaluate a condition over more than {how_often}",
+            f"DEFINE needs Spark to evaluate a condition over more than {how_often}",
             condition="CONDITION_TOO_COSTLY",
             sqlstate="54000",
             sql=match.sql,
@@ -173,9 +175,9 @@ def _kind(column: str, types: Mapping[str, DataType]) -> DataType:
 
 
 def _scope(draft: MatchDraft, item: SparkCondition, decoded: Mapping[str, Column]) -> list[Column]:
-    """The variables of a condition as structs, and the columns of the row that is tried.
+    """The variables of a condition as structs, and the columns of the current row.
 
-    Lists of which Spark is to compute aggregates stand under their names.
+    Lists that Spark aggregates are columns with the aggregates' names.
     """
     lists = calls_of_spark(draft.running)
     fields: dict[str, list[Column]] = {}

@@ -84,7 +84,7 @@ _SCOPE = "scope"
 
 @dataclass
 class BoundMatch:
-    """A clause, its plan, and Spark's answers: enough to run it and to explain it."""
+    """A clause, its plan, and Spark's analysis: enough to run it and to explain it."""
 
     match: Match
     draft: MatchDraft
@@ -96,7 +96,7 @@ class BoundMatch:
 
 
 def bind_match(gateway: Gateway, match: Match, rows: DataFrame, *, whole: bool = True) -> BoundMatch:
-    """Analyse a clause over its rows, which are there at once where they are `whole`."""
+    """Analyse a clause over its rows, which are complete if they are `whole`."""
     analyzer = MatchTypes(gateway, match, rows, whole=whole)
     try:
         draft = draft_match(match, analyzer)
@@ -111,7 +111,7 @@ def build_match(gateway: Gateway, bound: BoundMatch) -> DataFrame:
 
 
 class MatchTypes:
-    """What the rules ask of Spark (:class:`windrow.rules.match_draft.MatchAnalyzer`)."""
+    """Spark's analysis for the rules (:class:`windrow.rules.match_draft.MatchAnalyzer`)."""
 
     def __init__(self, gateway: Gateway, match: Match, rows: DataFrame, *, whole: bool = True) -> None:
         self.gateway, self.match, self.whole = gateway, match, whole
@@ -140,13 +140,13 @@ class MatchTypes:
         return found is not None and not odd and supports(function, found)
 
     def twins_of(self, rows: DataFrame) -> frozenset[str]:
-        """The names, in lower case, that several columns of the rows have, as a join may return them."""
+        """The names, in lower case, that several columns of the rows have, as joins may return them."""
         names = row_type(rows).fieldNames()
         count = Counter((visible_field(name) or name).lower() for name in names)
         return frozenset(name for name, times in count.items() if times > 1)
 
     def ambiguous(self, name: str, span: Span) -> AnalysisError:
-        """Of a name in the clause that several columns of the rows have."""
+        """The error for a name in the clause that several columns of the rows have."""
         hint = "rename one of them in a subquery in FROM, or join by USING"
         return AnalysisError(
             f"the rows have two columns {name}",
@@ -202,7 +202,7 @@ class MatchTypes:
             raise self.in_match_terms(error) from None
 
     def in_match_terms(self, error: WindrowError) -> WindrowError:
-        """Say of an unknown qualifier that it is no variable."""
+        """Add to an error about an unknown qualifier that it is not a variable."""
         if error.span is None or error.sql is None or self.is_in_query(error.span):
             return error
         if error.condition == "FIELD_NOT_FOUND":
@@ -225,7 +225,7 @@ class MatchTypes:
         )
 
     def is_in_query(self, span: Span) -> bool:
-        """Whether a stretch begins in a subquery of the clause, which has names of its own."""
+        """Whether a position is in a subquery of the clause, which has its own names."""
         tokens = self.match.tokens
         at = next((at for at, token in enumerate(tokens.tokens) if token.start == span.start), None)
         while at is not None and at >= 0 and tokens[at].start > self.match.span.start:
@@ -266,7 +266,7 @@ class MatchTypes:
         return table.rename_columns([name for name, _ in draft.constants])
 
     def aggregate(self, leaf: AggregateLeaf, scope: DataFrame) -> DataType:
-        """The type of an aggregate, as Spark has it."""
+        """The type of an aggregate in Spark."""
         return self.analyse([leaf.text], scope).schema[0].dataType
 
 
@@ -303,7 +303,7 @@ class MatchStage(KeyedRows):
         return self.finished(output, result)
 
     def answers(self, plan: MatchPlan, keyed: DataFrame, types: Mapping[str, DataType]) -> Answers:
-        """What Spark finds of the conditions that it evaluates, by jobs that are run now."""
+        """Spark's results for the conditions that it evaluates, by jobs that run now."""
         layout = survey(self.gateway, keyed, self.partition, self.order[0], Scanned(), sliceable=False)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
 
@@ -314,7 +314,7 @@ class MatchStage(KeyedRows):
         return self.answers_of(plan, types, search)
 
     def answers_of(self, plan: MatchPlan, types: Mapping[str, DataType], search: Search) -> Answers:
-        """What Spark finds of the conditions that it evaluates, for all that a search asks for."""
+        """Spark's results for the conditions that it evaluates, for all values that a search needs."""
         scope = self.analyzer.scope(self.draft.arguments)
         running = {item.name: self.analyzer.aggregate(item, scope) for item in self.draft.running}
         return answers_of(self.gateway, self.draft, plan, {**types, **running}, self.analyzer.run, search)
@@ -344,7 +344,7 @@ class MatchStage(KeyedRows):
         return self.analyzer.run(query, scope)
 
     def plain_type(self, item: Hoisted, wide: DataFrame) -> DataType:
-        """The type of a hoisted column, a field's in full."""
+        """The type of a hoisted column; of a field, its full type."""
         if is_field(item):
             return self.analyzer.row[field_of(item)].dataType
         return wide.schema[item.name].dataType
@@ -384,7 +384,7 @@ class MatchStage(KeyedRows):
         return AggregateSpec(item.function, item.column, kind, item.ignores_nulls, ansi=self.analyzer.ansi)
 
     def result(self, types: Mapping[str, DataType]) -> StructType:
-        """The output of the kernel, in Spark's own types."""
+        """The output of the kernel, with Spark's types."""
         types = {**types, **{name: types[columns[0]] for name, columns in self.draft.by_label}}
         fields = [
             StructField(f"__f{number}", types[column])
@@ -403,7 +403,7 @@ class MatchStage(KeyedRows):
         return StructType(fields)
 
     def refuse_unknown(self, item: AggregateLeaf, types: Mapping[str, DataType]) -> None:
-        """Refuse aggregates that the kernel does not have for this type."""
+        """Refuse aggregates that the kernel does not support for this type."""
         kind: DataType = (
             StringType() if item.column == CLASSIFIER else types.get(item.column or "", LongType())
         )
@@ -425,7 +425,7 @@ def _value_type(value: Navigation, types: Mapping[str, DataType]) -> DataType:
 
 
 def result_types(gateway: Gateway, bound: BoundMatch) -> StructType:
-    """The output of the kernel, as it is before it travels."""
+    """The output of the kernel, before it is encoded."""
     fragment = MatchStage(gateway, bound)
     wide = fragment.wide()
     return fragment.result({item.name: fragment.plain_type(item, wide) for item in bound.draft.hoisted})

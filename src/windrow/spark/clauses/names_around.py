@@ -1,6 +1,6 @@
-"""Names without a relation in WINDOW BY or MATCH_RECOGNIZE that are columns of the query around.
+"""Unqualified names in WINDOW BY or MATCH_RECOGNIZE that are columns of the outer query.
 
-Which columns there are only Spark knows. It is asked where it has refused a name, so that a statement without
+Only Spark knows which columns there are. It analyses them after it has refused a name, so a statement without
 such names is bound once.
 """
 
@@ -29,14 +29,14 @@ def with_names_around(
     run: Callable[[BoundStatement], Result],
     columns_of: ColumnsOf,
 ) -> tuple[BoundStatement, Result] | None:
-    """The algebra of a query, and what `run` makes of it; None where it has no clause of ours.
+    """The algebra of a query, and the result of `run` for it; None if it has no clause of ours.
 
-    `bound` makes the algebra, with what says which columns relations have where there may be such names.
+    `bound` makes the algebra; its argument returns the columns of relations if the query may have such names.
 
     Raises
     ------
     WindrowError
-        The first error, if no name in the query is a column of a query around it.
+        The first error, if no name in the query is an outer column.
     """
     algebra = bound(None)
     if algebra is None:
@@ -53,7 +53,7 @@ def with_names_around(
 
 
 def columns_by_spark(gateway: Gateway, tokens: TokenList) -> ColumnsOf:
-    """Asks Spark for the columns of relations of a text; None are of what it refuses."""
+    """Asks Spark for the columns of relations in a text; relations that it refuses have none."""
 
     def columns_of(relations: SqlText, windows: tuple[Window | Match, ...]) -> list[str] | None:
         inner = Gateway(gateway.spark, gateway.parameters, "spark")
@@ -69,6 +69,6 @@ def columns_by_spark(gateway: Gateway, tokens: TokenList) -> ColumnsOf:
 
 
 def _texts(statement: BoundStatement) -> list[str]:
-    """What a reference to a query around changes: the rows, and the SQL over the windows."""
+    """The texts that a reference to an outer query changes: the rows, and the SQL over the windows."""
     rows = (one.rows.render() for one in statement.windows)
     return [statement.text.render(), *rows]

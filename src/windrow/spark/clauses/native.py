@@ -1,7 +1,8 @@
-"""Strategy ``native``: Spark's own OVER finds windows that are frames of rows, if that is equal and cheaper.
+"""Strategy ``native``: Spark's own OVER finds windows that are frames of rows, if it returns the same and is
+cheaper.
 
-Rows that Spark must compute anyhow then do not cross to Python and back. What a row costs was measured
-(`rows-20`, `join-20`, `join-1000` in the benchmarks); a frame costs Spark more the longer it is.
+Rows that Spark computes anyway then need no transfer to Python and back. The cost of a row was measured
+(`rows-20`, `join-20`, `join-1000` in the benchmarks); the longer a frame is, the more it costs Spark.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _CHOICES = ("auto", "always", "never")
 _MOST_ROWS = 32  # of a frame, from which the kernel costs less
 _FEW = 100_000  # rows, of which both cost the same
 CHOSEN = "__chosen"
-"""The column that says which rows are their windows' own."""
+"""The column that says which rows have a window."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Native:
 def native_frame(
     gateway: Gateway, draft: PlanDraft, types: Mapping[str, DataType], rows: float | None
 ) -> Native | None:
-    """The frame, if Spark is to find the windows of these rows; None if the kernel is.
+    """The frame, if Spark finds the windows of these rows; None if the kernel does.
 
     Parameters
     ----------
@@ -55,7 +56,7 @@ def native_frame(
     types
         The types of the hoisted columns.
     rows
-        About how many rows Spark hands over; None if nobody knows, or tasks read files.
+        The approximate number of rows that Spark sends to Python; None if unknown, or if tasks read files.
 
     Raises
     ------
@@ -77,7 +78,7 @@ def native_frame(
 
 
 def with_chosen(rows: DataFrame, native: Native) -> DataFrame:
-    """The rows with a column that says which are their windows' own."""
+    """The rows with a column that says which of them have a window."""
     when = native.frame.own.when
     if when is None:
         return rows
@@ -93,7 +94,7 @@ def windows_of(
     keys: tuple[tuple[str, ...], tuple[SortKey, ...]],
     columns: Sequence[tuple[str, str]],
 ) -> DataFrame:
-    """The answer: columns of the rows and aggregates over their frames, each with its name."""
+    """The result: columns of the rows and aggregates over their frames, each with its name."""
     partition, order = keys
     over = (
         SparkWindow.partitionBy(*map(quoted, partition))

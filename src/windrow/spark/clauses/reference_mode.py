@@ -1,8 +1,9 @@
-"""Runs windows through the reference interpreter: rows to the driver, one by one, and back.
+"""Runs windows through the reference interpreter: collects rows to the driver, evaluates them one by one, and
+creates a DataFrame.
 
-The predicates and the arguments of aggregates are evaluated by the interpreter from the user's own text;
-Spark makes the input rows, as ever, and the SELECT over the windows. Selected with
-``Session(execution="reference")``; the judge of every other mode.
+The interpreter evaluates the predicates and the arguments of aggregates from the user's own text. Spark
+computes the input rows and the SELECT over the windows, as in other modes. ``Session(execution="reference")``
+selects this mode; all other modes are compared with it.
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ class _Reference:
 
 
 def _by_relation(row: dict[str, Any]) -> dict[str, Any]:
-    """A row in which columns that are read with their relations are in a row of the relation's too."""
+    """A row in which columns that are read with a qualifier are also in a row for that relation."""
     found = dict(row)
     for field, value in row.items():
         if field.startswith(QUALIFIED):
@@ -218,7 +219,7 @@ def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _identity(name: str) -> Callable[[Mapping[str, Any]], Any]:
-    """A number that is the same for the same row, NULL where there is none."""
+    """A number that identifies a row, NULL if there is none."""
     return lambda result: None if result[name] is None else id(result[name])
 
 

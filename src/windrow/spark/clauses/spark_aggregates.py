@@ -1,12 +1,12 @@
-"""Aggregates that the kernel does not have: Spark computes them over the exploded windows and matches.
+"""Aggregates that the kernel does not support: Spark computes them over the exploded windows and matches.
 
-The kernel returns every window's rows as an array; each window is exploded, grouped back by a number of its
-own, and aggregated with the call as the user wrote it, in which the window's name is one row. The rows of
-a window reach the aggregate in no particular order, as in any GROUP BY of Spark. Of matches it returns a list
-for each aggregate, which are exploded together.
+The kernel returns every window's rows as an array. Each window is exploded, grouped by a generated number,
+and aggregated with the user's own call, in which the window's name is one row. The rows of a window reach the
+aggregate in no particular order, as in any GROUP BY of Spark. For matches, the kernel returns a list for each
+aggregate; the lists are exploded together.
 
-Aggregates of the user's own in Python stand beside no others in one GROUP BY, and take no FILTER and no
-DISTINCT. They are computed over the rows of each number by OVER, apart from those that do not count.
+Spark does not allow the user's own Python aggregates beside others in one GROUP BY, nor FILTER or DISTINCT in
+them. They are computed over the rows of each number by OVER, separately from the rows that do not count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["aggregate_in_spark", "aggregate_lists"]
 _ROW = "__row_of_window"
 _SCOPE = "scope"
 _PARTS = 256
-"""In so many tasks rows get steady numbers."""
+"""The number of tasks in which rows get stable numbers."""
 
 
 def aggregate_in_spark(
@@ -77,7 +77,7 @@ def aggregate_lists(
     *,
     steady: bool,
 ) -> DataFrame:
-    """Rows with lists, with aggregates of these in place of them, by their names.
+    """Rows in which aggregates of lists replace the lists, by name.
 
     `run` evaluates SQL over a relation; `steady` is :attr:`windrow.spark.gateway.Gateway.is_steady`.
     """
@@ -102,7 +102,7 @@ def aggregate_lists(
 
 
 def _numbered(rows: DataFrame, *, steady: bool) -> DataFrame:
-    """The rows with a number of their own each; a `steady` one Spark takes to be the same in every run."""
+    """The rows, each with a unique number; Spark treats a `steady` one as the same in every run."""
     if not steady:
         return rows.withColumn("__number", F.monotonically_increasing_id())
     hashed = [F.col(quoted(item.name)) for item in rows.schema if is_orderable(item.dataType)]
@@ -116,7 +116,7 @@ def _numbered(rows: DataFrame, *, steady: bool) -> DataFrame:
 
 
 def _of_all(name: str, *, steady: bool) -> str:
-    """The value that a column, in its quotes, has in all rows of a number."""
+    """The value of a quoted column that is the same in all rows of a number."""
     return f"max_by({name}, 0)" if steady else f"any_value({name})"
 
 
@@ -126,7 +126,7 @@ def _with_own(
     exploded: DataFrame,
     run: Callable[[SqlText, DataFrame], DataFrame],
 ) -> DataFrame:
-    """Exploded rows with the user's aggregates, which each have the value of the rows that count like it."""
+    """Exploded rows with the user's aggregates, each computed over the rows that count."""
     for name, call in calls.items():
         assert call.counts is not None
         counts = SqlText.of("coalesce((", call.counts, "), FALSE)")
@@ -141,7 +141,7 @@ def _with_own(
 
 
 def _picked(name: str, own: Mapping[str, CallOfSpark], *, steady: bool) -> SqlText | None:
-    """The value of an aggregate of the user's own, which is in each row that counts; None of any other."""
+    """The value of a user's own aggregate, which is in each row that counts; None for other aggregates."""
     if name not in own:
         return None
     return SqlText.of(f"{_of_all(_value(name), steady=steady)} FILTER (WHERE {_counts(name)})")

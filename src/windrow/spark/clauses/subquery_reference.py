@@ -1,4 +1,4 @@
-"""Subqueries for the reference interpreter: each is run by itself, for every row and match that reads it."""
+"""Subqueries for the reference interpreter: each is run separately, for every row and match that reads it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AROUND = "around"
 
 
 Value = Callable[[Mapping[str, Any]], Any]
-"""From what names stand for to the value of an expression."""
+"""A function from an environment to the value of an expression."""
 
 
 def with_subqueries(
@@ -31,10 +31,10 @@ def with_subqueries(
     around: Mapping[str, DataType],
     compiled: Callable[[str], Value],
 ) -> Value:
-    """An expression, of which `compiled` is what stands around its subqueries.
+    """An expression with subqueries; `compiled` compiles the rest of it.
 
-    These are run by Spark for each environment; `around` are the names of it that they may read, with their
-    types.
+    Spark runs the subqueries for each environment; `around` are the names in it that they may read, with
+    their types.
     """
     written, queries = _apart(text, gateway, prefix, around)
     value = compiled(written)
@@ -46,7 +46,7 @@ def with_subqueries(
 def _apart(
     text: str, gateway: Gateway, prefix: SqlText, around: Mapping[str, DataType]
 ) -> tuple[str, dict[str, Value]]:
-    """An expression with names for its subqueries, and what the names are in an environment."""
+    """An expression with names for its subqueries, and the values of the names in an environment."""
     tokens = tokenize(text)
     found: dict[str, Value] = {}
     for start, stop in reversed(list(subqueries(tokens, (0, len(tokens))))):
@@ -106,7 +106,7 @@ class _Subquery:
         return SubqueryValues(self.rows(env))
 
     def value(self, env: Mapping[str, Any]) -> Any:
-        """Its one value, NULL where it has no row."""
+        """Its only value, NULL if it has no row."""
         rows = self.rows(env)
         if len(rows) > 1:
             raise ExecutionError(
@@ -117,7 +117,7 @@ class _Subquery:
 
 
 def _read(kind: DataType, tokens: TokenList, query: tuple[int, int], name: str) -> DataType:
-    """The fields of a row that a query reads; the type itself where it reads all, or it is no row's."""
+    """The fields of a row that a query reads; the type itself if it reads all, or the type is not a row."""
     places = [at for at in range(*query) if tokens[at].is_name and tokens[at].name.lower() == name.lower()]
     if not isinstance(kind, StructType) or not all(
         tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name for at in places
@@ -128,7 +128,7 @@ def _read(kind: DataType, tokens: TokenList, query: tuple[int, int], name: str) 
 
 
 def _of_type(value: Any, kind: DataType) -> Any:
-    """What a value has of the fields of a row."""
+    """The fields of a value that this type has."""
     if isinstance(kind, StructType) and value is not None:
         return {name: value[name] for name in kind.names}
     return value
@@ -137,7 +137,7 @@ def _of_type(value: Any, kind: DataType) -> Any:
 def _with_relations(
     tokens: TokenList, query: tuple[int, int], gateway: Gateway
 ) -> Iterator[str | RelationText]:
-    """The text of a query, in which the rows of clauses inside are relations."""
+    """The text of a query, in which relations replace the rows of clauses inside."""
     written = tokens[query[0]].start
     for at in range(*query):
         if tokens[at].is_name and tokens[at].name in gateway.frames:
@@ -148,7 +148,7 @@ def _with_relations(
 
 
 def plain(value: Any) -> Any:
-    """Rows of Spark, and rows that variables are bound to, as dictionaries, all the way down."""
+    """Spark's rows, and rows bound to variables, as dictionaries, recursively."""
     if isinstance(value, BoundRow):
         return {name: plain(item) for name, item in value.items()}
     if isinstance(value, Row):

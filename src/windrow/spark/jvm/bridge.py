@@ -1,4 +1,4 @@
-"""Java's objects, and what fails when they are called."""
+"""Java objects, and the errors of calls to them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ __all__ = [
 
 
 BridgeError: TypeAlias = Py4JError
-"""A call cannot be answered: Java has ended, or this version of Spark lacks it, or what is said below."""
+"""A call fails: Java has ended, this version of Spark lacks the method, or one of the errors below."""
 JavaError: TypeAlias = Py4JJavaError
-"""Java has thrown what PySpark has no exception for."""
+"""Java has thrown an exception that PySpark has no class for."""
 LostError: TypeAlias = Py4JNetworkError
-"""Java has ended during a call. Of Connect, gRPC's errors come as PySpark's exceptions."""
+"""Java has ended during a call. On Connect, gRPC's errors are PySpark exceptions."""
 INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling: java.lang.InterruptedException"
-"""By an error with this message Spark knows that a function of a micro-batch was interrupted."""
+"""Spark recognizes by this message that a function of a micro-batch was interrupted."""
 
 
 def is_of_java(error: BaseException) -> bool:
@@ -38,7 +38,7 @@ def is_of_java(error: BaseException) -> bool:
 
 
 def messages(error: JavaError) -> Iterator[str]:
-    """What Java says of an error, and of its causes, one after the other."""
+    """Java's message of an error, then those of its causes."""
     cause: Any = error.java_exception
     while cause is not None:
         yield str(cause.getMessage() or class_of(cause))
@@ -46,7 +46,7 @@ def messages(error: JavaError) -> Iterator[str]:
 
 
 def reported_by_spark(error: JavaError) -> PySparkException:
-    """The first error with a condition among the causes of what Java threw, or else the whole."""
+    """The first error with a condition among the causes of a Java exception, or else the whole."""
     cause: Any = error.java_exception
     first = found = convert_exception(cause)
     while cause is not None and not found.getCondition():
@@ -61,5 +61,5 @@ def class_of(of: Any) -> str:
 
 
 def items_of(found: Any) -> list[Any]:
-    """The elements of a sequence of Scala's."""
+    """The elements of a Scala sequence."""
     return [found.apply(number) for number in range(found.size())]

@@ -1,4 +1,4 @@
-"""PySpark's Columns as trees: of Java's nodes, and of Spark Connect's, which are Python's."""
+"""PySpark's Columns as trees: of Java nodes, and of Spark Connect's, which are Python objects."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class NamedColumn:
 
 @dataclass(frozen=True)
 class WrittenColumn:
-    """SQL; `is_whole` where nothing need be put around it, as with a constant."""
+    """SQL; `is_whole` if it needs no brackets, such as a constant."""
 
     sql: str
     is_whole: bool = False
@@ -65,7 +65,7 @@ class WrittenColumn:
 
 @dataclass(frozen=True)
 class Star:
-    """All columns; of one relation as it was written, as in ``r.*``."""
+    """All columns; with a qualifier, all of one relation as it was written: ``r.*``."""
 
     written: str
 
@@ -81,7 +81,7 @@ class ColumnCall:
 
 @dataclass(frozen=True)
 class Cast:
-    """A value as of another type, whose SQL this is."""
+    """A value cast to another type, written as SQL."""
 
     value: ColumnTree
     kind: str
@@ -114,21 +114,21 @@ class Lambda:
 
 @dataclass(frozen=True)
 class LambdaVariable:
-    """A variable of one."""
+    """A variable of a lambda."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Aliased:
-    """What has a name, or one for each of several columns."""
+    """An expression with a name, or with a name for each of several columns."""
 
     value: ColumnTree
 
 
 @dataclass(frozen=True)
 class Other:
-    """What is no SQL, such as a function in Python."""
+    """A part without SQL, such as a Python function."""
 
 
 ColumnTree: TypeAlias = (
@@ -155,7 +155,7 @@ def alias_of(column: Column) -> str | None:
 
 
 def sort_order(column: Column) -> tuple[Column, str]:
-    """A Column without its direction, and that as SQL; nothing for a Column that has none.
+    """A Column without its sort direction, and the direction as SQL; empty for a Column without one.
 
     ``F.col("t").desc()`` is ``t`` and ``DESC NULLS LAST``.
     """
@@ -174,7 +174,7 @@ def sort_order(column: Column) -> tuple[Column, str]:
 
 
 def parts_of_name(written: str) -> list[str]:
-    """The parts of a name as PySpark takes one, between backquotes where it has other characters.
+    """The parts of a name as PySpark reads it, with other characters between backquotes.
 
     >>> parts_of_name("s.`a.b`.c")
     ['s', 'a.b', 'c']
@@ -228,7 +228,7 @@ def _java_constant(value: Any) -> str:
 
 
 def _java() -> Any:
-    """Java of the session that the Columns are made for: they do not say of which."""
+    """Java of the session that the Columns are made for: they do not identify it."""
     return SparkContext._active_spark_context._jvm  # type: ignore[union-attr]
 
 
@@ -271,7 +271,7 @@ def _connect_trees(nodes: Any) -> list[ColumnTree]:
 
 
 def _connect_constant(value: Any, kind: DataType) -> str | None:
-    """A constant of Spark Connect's, which is as Spark stores it: days, microseconds."""
+    """A constant of Spark Connect, in Spark's storage form: days, microseconds."""
     if value is None:
         return "NULL"
     match kind:

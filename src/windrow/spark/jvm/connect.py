@@ -1,4 +1,4 @@
-"""Spark Connect, which has no bridge to Java: what it reports in a way of its own."""
+"""Spark Connect, which has no bridge to Java: how to get the same information from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def of_connect(untyped: object) -> bool:
 
 
 def explained_by_connect(frame: DataFrame, mode: str) -> str:
-    """What ``frame.explain`` prints."""
+    """The text of ``frame.explain``."""
     return str(frame._explain_string(mode=mode))  # type: ignore[operator]
 
 
@@ -36,9 +36,9 @@ def estimated_by_connect(frame: DataFrame) -> float:
 
 
 def relations_of_connect(frame: DataFrame) -> Iterator[int]:
-    """The numbers of the relations that a DataFrame is made of, its own first.
+    """The numbers of the relations that a DataFrame is derived from, its own first.
 
-    Connect has no plan on the client but the message that it sends, in which each relation has a number.
+    On Connect, the only plan on the client is the message that it sends, in which each relation has a number.
     """
     untyped: Any = frame
     yield from _numbers(untyped._plan.to_proto(untyped.sparkSession.client))

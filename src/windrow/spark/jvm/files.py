@@ -19,15 +19,16 @@ _BETWEEN = ("Project", "Filter")
 
 @dataclass(frozen=True, eq=False)
 class ParquetFiles:
-    """The Parquet files below a plan, which no table format has a say in.
+    """The Parquet files below a plan, if no table format manages them.
 
     Attributes
     ----------
     above
-        The operator over them that does more than to choose rows, compute of each and join them with what
-        Spark would send to every task, if there is one.
+        The operator over them that does more than filter rows, compute columns and join them with small
+        tables, if there is one.
     path
-        Of each operator from the top down to the one that reads them, which of its inputs leads there.
+        For each operator from the top down to the one that reads them, the number of the input that leads
+        there.
     """
 
     above: str | None
@@ -42,14 +43,14 @@ class ParquetFiles:
 
     @property
     def paths(self) -> list[str]:
-        """Their URIs, as often as Spark reads them."""
+        """Their URIs, once for each time that Spark reads them."""
         array: Any = self._spark._jvm.scala.collection.immutable.ArraySeq  # type: ignore[union-attr]
         said = array.unsafeWrapArray(self._relation.location().inputFiles()).mkString("\n")
         return said.split("\n") if said else []
 
     @property
     def directory_columns(self) -> list[str]:
-        """The columns whose values are said by directories."""
+        """The partition columns, whose values are in directory names."""
         return list(self._relation.partitionSchema().fieldNames())
 
     @property
@@ -60,7 +61,7 @@ class ParquetFiles:
 
     @property
     def directories(self) -> dict[str, tuple[int | str | None, ...]]:
-        """What the directories say, by their paths: of dates and times days and microseconds."""
+        """The partition values of directories, by path; dates and times as days and microseconds."""
         kinds = [field.dataType() for field in items_of(self._spec.partitionColumns())]
         found = {}
         for directory in items_of(self._spec.partitions()):

@@ -17,11 +17,11 @@ __all__ = ["is_permanent_function", "is_temporary_function", "stored_body"]
 
 _BODY = "Body:"
 _STORED = "Usage: {"
-"""Before what Spark 4.0 shows in place of a body: the properties of the function, as JSON."""
+"""The text before what Spark 4.0 shows in place of a body: the function's properties, as JSON."""
 
 
 def stored_body(spark: SparkSession, name: Sequence[str]) -> str | None:
-    """The body of a permanent SQL function, of a name of one to three parts; None of others."""
+    """The body of a permanent SQL function, by a name of one to three parts; None for others."""
     if not is_permanent_function(spark, name):
         return None
     shown = ".".join(map(quoted, name))
@@ -50,7 +50,7 @@ def _shown_body(line: str) -> str | None:
 
 
 def is_permanent_function(spark: SparkSession, name: Sequence[str]) -> bool:
-    """Whether a name is that of a permanent function; one of Spark's, or a temporary one, hides it."""
+    """Whether a name is that of a permanent function; a function of Spark, or a temporary one, hides it."""
     if not 1 <= len(name) <= 3 or (len(name) == 3 and name[0].lower() != SPARK_CATALOG):
         return False
     if len(name) < 3 and spark.catalog.currentCatalog() != SPARK_CATALOG:
@@ -64,7 +64,7 @@ def is_permanent_function(spark: SparkSession, name: Sequence[str]) -> bool:
 
 
 def is_temporary_function(spark: SparkSession, name: str) -> bool:
-    """Whether a name is that of a function that this session alone has."""
+    """Whether a name is that of a temporary function of this session."""
     if of_connect(spark):
         return name.lower() in _listed(spark, (name,))
     return bool(_functions(spark).isTemporaryFunction(_identifier(spark, (name,)))) and not _is_of_spark(

@@ -1,4 +1,4 @@
-"""Functions and sources that this interpreter runs, whatever the session's is; of classic sessions."""
+"""Functions and sources that run in this interpreter, whatever the session's is; for classic sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["OwnFunction", "apply_in_arrow", "map_in_arrow", "register_source", "
 
 
 class OwnFunction(UserDefinedFunction):
-    """A function that is run by this interpreter, whatever the session's is."""
+    """A function that runs in this interpreter, whatever the session's is."""
 
     def _create_judf(self, *arguments: Any, **named: Any) -> Any:
         made = super()._create_judf(*arguments, **named)
@@ -27,7 +27,7 @@ class OwnFunction(UserDefinedFunction):
 
 
 def map_in_arrow(frame: DataFrame, function: Callable[..., Any], schema: StructType | str) -> DataFrame:
-    """``frame.mapInArrow``, by this interpreter; of a classic session."""
+    """``frame.mapInArrow`` in this interpreter, for a classic session."""
     made = OwnFunction(function, schema, evalType=PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     return DataFrame(frame._jdf.mapInArrow(_called(made, frame), False, None), frame.sparkSession)
 
@@ -35,14 +35,14 @@ def map_in_arrow(frame: DataFrame, function: Callable[..., Any], schema: StructT
 def apply_in_arrow(
     frame: DataFrame, keys: list[str], function: Callable[..., Any], schema: StructType | str
 ) -> DataFrame:
-    """``frame.groupBy(*keys).applyInArrow``, by this interpreter; of a classic session."""
+    """``frame.groupBy(*keys).applyInArrow`` in this interpreter, for a classic session."""
     made = OwnFunction(function, schema, evalType=PythonEvalType.SQL_GROUPED_MAP_ARROW_UDF)
     grouped = frame.groupBy(*keys)
     return DataFrame(grouped._jgd.flatMapGroupsInArrow(_called(made, frame)), frame.sparkSession)
 
 
 def transform_with_state(grouped: GroupedData, function: Callable[..., Any], schema: str) -> DataFrame:
-    """``grouped.transformWithStateInPandas``, by this interpreter, in append mode and without timers."""
+    """``grouped.transformWithStateInPandas`` in this interpreter, in append mode and without timers."""
     frame = grouped._df
     made = OwnFunction(function, schema, evalType=PythonEvalType.SQL_TRANSFORM_WITH_STATE_PANDAS_UDF)
     kind = frame.sparkSession._jsparkSession.parseDataType(made.returnType.json())
@@ -52,7 +52,7 @@ def transform_with_state(grouped: GroupedData, function: Callable[..., Any], sch
 
 
 def register_source(spark: SparkSession, source: type[DataSource]) -> None:
-    """``spark.dataSource.register``, by this interpreter; of a classic session."""
+    """``spark.dataSource.register`` in this interpreter, for a classic session."""
     context: Any = spark.sparkContext
     sources = context._jvm.org.apache.spark.sql.execution.datasources.v2.python
     made = sources.UserDefinedPythonDataSource(_by_this_interpreter(_wrap_function(context, source)))
@@ -64,7 +64,9 @@ def _by_this_interpreter(function: Any) -> Any:
 
 
 def _with(made: Any, name: str, value: object) -> Any:
-    """A copy of an instance of a Scala case class, with another value of a field; versions have others."""
+    """A copy of an instance of a Scala case class with another value of a field; fields differ between
+    versions.
+    """
     fields = {made.productElementName(at): made.productElement(at) for at in range(made.productArity())}
     return made.copy(*(fields | {name: value}).values())
 

@@ -1,4 +1,4 @@
-"""Plans of Spark's, as data."""
+"""Spark's plans, as data."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ __all__ = [
 
 
 _UNKNOWN = float(1 << 62)
-"""The size that Spark takes for the largest possible one stands for rows of which it knows none."""
+"""Spark's largest possible size, which it reports for rows of unknown size."""
 
 _OF_EACH_ROW = ("Project", "SubqueryAlias", "View")
-"""Operators with a row for each row."""
+"""Operators with one output row for each input row."""
 
 
 def explained(frame: DataFrame, mode: str) -> str:
-    """What ``frame.explain`` prints, which goes to the stdout of all threads; of Connect the same text."""
+    """The text of ``frame.explain``, captured from Java; on Connect the same text."""
     if of_connect(frame):
         return explained_by_connect(frame, mode)
     java: Any = frame.sparkSession._jvm
@@ -52,7 +52,7 @@ def explained(frame: DataFrame, mode: str) -> str:
 
 
 def optimized_json(frame: DataFrame) -> str | None:
-    """The tree of the optimized plan, as Spark writes it; None on Connect."""
+    """The tree of the optimized plan, in Spark's JSON; None on Connect."""
     return None if of_connect(frame) else str(optimized_of(frame).toJSON())
 
 
@@ -64,9 +64,9 @@ def estimated_bytes(frame: DataFrame) -> float:
 
 
 def bytes_of_sources(frame: DataFrame) -> float:
-    """Spark's estimate of the size of what a DataFrame reads; infinite if it has none, and on Connect.
+    """Spark's estimate of the size of a DataFrame's sources; infinite if it has none, and on Connect.
 
-    Of a join, Spark's estimate is the product of its sides.
+    For a join, Spark's own estimate is the product of its sides.
     """
     if of_connect(frame):
         return math.inf
@@ -76,14 +76,14 @@ def bytes_of_sources(frame: DataFrame) -> float:
 
 
 def function_number(frame: DataFrame) -> int:
-    """By which plans identify the function of `mapInArrow`'s result."""
+    """The id by which plans identify the function of `mapInArrow`'s result."""
     if of_connect(frame):
         return next(relations_of_connect(frame))
     return int(frame._jdf.queryExecution().analyzed().functionExpr().resultId().id())
 
 
 def zoned_times(frame: DataFrame) -> list[int | None]:
-    """The values of the literals of the optimized plan that are times in a zone, in its order."""
+    """The values of literals of the optimized plan that are times with a zone, in its order."""
     return list(_zoned_times(optimized_of(frame)))
 
 
@@ -97,7 +97,9 @@ def _zoned_times(plan: Any) -> Iterator[int | None]:
 
 
 def changes_by_run(frame: DataFrame) -> bool:
-    """Whether what a DataFrame selects may be other values in each run; Connect does not say, so False."""
+    """Whether the values that a DataFrame selects may differ between runs; False on Connect, which does not
+    show it.
+    """
     if of_connect(frame):
         return False
     return not all(
@@ -106,12 +108,12 @@ def changes_by_run(frame: DataFrame) -> bool:
 
 
 def rows_change_by_run(frame: DataFrame) -> bool:
-    """Whether any row of a DataFrame may be another in each run; Connect does not say, so False."""
+    """Whether any row of a DataFrame may differ between runs; False on Connect, which does not show it."""
     return not of_connect(frame) and not frame._jdf.queryExecution().analyzed().deterministic()
 
 
 def retains_all_rows(frame: DataFrame) -> bool:
-    """Whether a DataFrame has each row of one source; False where it may leave some out, and on Connect."""
+    """Whether a DataFrame has each row of one source; False if it may filter some, and on Connect."""
     return not of_connect(frame) and _retains_all_rows(frame._jdf.queryExecution().analyzed())
 
 
@@ -121,7 +123,7 @@ def _retains_all_rows(plan: Any) -> bool:
 
 
 def hidden_columns(frame: DataFrame) -> dict[str, str]:
-    """The types of the columns that sources add where they are requested by name; none on Connect."""
+    """The types of the metadata columns that sources add on request; none on Connect."""
     if of_connect(frame):
         return {}
     hidden = items_of(frame._jdf.queryExecution().analyzed().metadataOutput())
@@ -129,7 +131,9 @@ def hidden_columns(frame: DataFrame) -> dict[str, str]:
 
 
 def in_session(frame: DataFrame, spark: SparkSession) -> DataFrame:
-    """A DataFrame in another session of the same Spark; on Connect as it is: micro-batches are not apart."""
+    """A DataFrame in another session of the same Spark; on Connect unchanged: micro-batches share the
+    session.
+    """
     if frame.sparkSession is spark or of_connect(spark):
         return frame
     return _frame(spark, frame._jdf.queryExecution().analyzed())
@@ -146,9 +150,9 @@ class PlanPart:
     numbers
         By which the plan identifies its columns.
     sources
-        The classes of the operators that its rows come from, or of what lists their files.
+        The classes of the operators that its rows come from, or of the lists of their files.
     is_deterministic
-        Whether it gives the same rows each time.
+        Whether it returns the same rows each time.
     """
 
     frame: DataFrame
@@ -163,7 +167,7 @@ def small_part(frame: DataFrame, path: Sequence[int]) -> PlanPart | None:
     Parameters
     ----------
     path
-        Of each operator from the top on, which of its inputs.
+        For each operator from the top, the number of the input.
     """
     if of_connect(frame):
         return None
@@ -190,7 +194,7 @@ def most_broadcast(spark: SparkSession) -> int:
 
 
 def optimized_of(frame: DataFrame) -> Any:
-    """The optimized plan of a classic session's DataFrame, as Java has it: for this package."""
+    """The optimized plan of a classic session's DataFrame, as a Java object: for this package."""
     return frame._jdf.queryExecution().optimizedPlan()
 
 

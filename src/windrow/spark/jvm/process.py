@@ -1,4 +1,4 @@
-"""What Java does beside Spark's work."""
+"""Services of Java besides Spark's work."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["class_is_there", "delete_at_end", "keep_at_end"]
 
 
 def class_is_there(spark: SparkSession, name: str) -> bool:
-    """Whether Spark has a class of this name; False on Connect, which does not say."""
+    """Whether Spark has a class with this name; False on Connect, which does not show it."""
     if of_connect(spark):
         return False
     java: Any = spark._jvm
@@ -21,7 +21,7 @@ def class_is_there(spark: SparkSession, name: str) -> bool:
 
 
 def delete_at_end(spark: SparkSession, folder: Path) -> None:
-    """Have Java delete a folder when it ends; nothing on Connect, where it may be on another machine."""
+    """Make Java delete a folder when it ends; not on Connect, where it may be on another machine."""
     if not of_connect(spark):
         java: Any = spark._jvm
         java.org.apache.spark.util.ShutdownHookManager.registerShutdownDeleteDir(
@@ -30,7 +30,7 @@ def delete_at_end(spark: SparkSession, folder: Path) -> None:
 
 
 def keep_at_end(spark: SparkSession, folder: Path) -> None:
-    """Take back :func:`delete_at_end`."""
+    """Undo :func:`delete_at_end`."""
     if not of_connect(spark):
         java: Any = spark._jvm
         java.org.apache.spark.util.ShutdownHookManager.removeShutdownDeleteDir(java.java.io.File(str(folder)))

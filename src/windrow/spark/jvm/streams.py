@@ -1,4 +1,4 @@
-"""Sources of streams, and the micro-batch that is run."""
+"""Sources of streams, and the running micro-batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATIENCE = 10_000  # milliseconds; Spark itself waits as long for a process tha
 
 @dataclass(frozen=True)
 class StreamedFiles:
-    """A source of files: their format, the names of its options, and whether directories say values."""
+    """A source of files: their format, the names of its options, and whether directories have values."""
 
     format: str
     options: set[str]
@@ -30,7 +30,7 @@ class StreamedFiles:
 
 
 def streamed_files(frame: DataFrame) -> StreamedFiles | None:
-    """The source of a streaming DataFrame with which nothing is done; None of any other, and on Connect."""
+    """The source of a streaming DataFrame without further operations; None for any other, and on Connect."""
     if of_connect(frame):
         return None
     plan = frame._jdf.queryExecution().analyzed()
@@ -41,7 +41,7 @@ def streamed_files(frame: DataFrame) -> StreamedFiles | None:
 
 
 def await_sources(query: StreamingQuery) -> None:
-    """Wait until the sources of a query that has been started are there; at once on Connect."""
+    """Wait until the sources of a started query exist; not on Connect."""
     if not of_connect(query):
         with suppress(PySparkException):  # the query reports its failure itself
             query._jsq.streamingQuery().awaitInitialization(_PATIENCE)
@@ -55,23 +55,23 @@ class RunningScan:
 
     @property
     def number_of_files(self) -> int:
-        """How many it reads."""
+        """How many files it reads."""
         return int(self._scan.selectedPartitions().totalNumberOfFiles())
 
     def files(self) -> Iterator[tuple[int, str, int, int]]:
-        """The parts that it reads: when the file was changed, its URI, first byte, number of bytes."""
+        """The parts that it reads: the file's modification time, its URI, first byte, and number of bytes."""
         for partition in items_of(self._scan.inputRDD().filePartitions()):
             for file in partition.files():
                 yield file.modificationTime(), file.urlEncodedPath(), file.start(), file.length()
 
     def count(self, rows: int) -> None:
-        """Let Spark's progress have rows that were not read by Spark."""
+        """Add rows to Spark's progress that Spark has not read."""
         self._scan.metrics().apply("numOutputRows").add(rows)
 
 
 @dataclass(frozen=True, eq=False)
 class RunningBatch:
-    """A micro-batch that Spark runs. Not all versions have what is called: :class:`BridgeError`."""
+    """A micro-batch that Spark runs. Some versions lack the methods it calls: :class:`BridgeError`."""
 
     _execution: Any
 
@@ -82,7 +82,7 @@ class RunningBatch:
 
     @property
     def sources(self) -> list[str]:
-        """What stands in its plan for each source."""
+        """The text in its plan for each source."""
         return [class_of(leaf) for leaf in items_of(self._execution.analyzed().collectLeaves())]
 
     @property
@@ -93,7 +93,7 @@ class RunningBatch:
 
 
 def running_batch(spark: SparkSession) -> RunningBatch | None:
-    """The micro-batch that Spark calls for in this thread; None where it does not, and on Connect.
+    """The micro-batch for which Spark calls this thread; None if there is none, and on Connect.
 
     Raises
     ------

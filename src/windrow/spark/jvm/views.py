@@ -20,14 +20,14 @@ SPARK_CATALOG = "spark_catalog"
 
 @dataclass(frozen=True)
 class StoredView:
-    """A permanent view: its text as Spark reads it, and its properties."""
+    """A permanent view: its text for Spark, and its properties."""
 
     body: str
     properties: dict[str, str]
 
 
 def stored_view(spark: SparkSession, name: Sequence[str]) -> StoredView | None:
-    """The permanent view of a name of one to three parts; None for whatever else it stands for."""
+    """The permanent view with a name of one to three parts; None if the name is something else."""
     if not 1 <= len(name) <= 3 or (len(name) == 3 and name[0].lower() != SPARK_CATALOG):
         return None
     if len(name) < 3 and spark.catalog.currentCatalog() != SPARK_CATALOG:

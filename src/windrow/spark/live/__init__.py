@@ -1,8 +1,8 @@
-"""Live queries on Structured Streaming: a micro-batch advances the query over the rows that it retains.
+"""Live queries on Structured Streaming: a micro-batch advances the query over its retained rows.
 
-A micro-batch takes the rows up to the frontier, the instant before which nothing more will come, and computes
+A micro-batch processes the rows up to the frontier, the instant before which no more rows arrive. It computes
 the changes from the last frontier to the new one, from the rows that windows still need: by operators in
-memory, or by those for whole logs where a part of the query has none. So every query that runs over a
+memory, or by those for whole logs if a part of the query has no operator. So every query that runs over a
 recorded log runs live, and returns the same changes.
 """
 

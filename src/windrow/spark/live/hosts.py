@@ -1,4 +1,4 @@
-"""Where a live query runs, on the driver or on executors, and what takes its micro-batches there."""
+"""Where a live query runs, on the driver or on executors, and the class that runs its micro-batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _HOSTS = ("auto", "driver", "executors")
 
 
 def why_on_driver(plan: LivePlan, envelope: str | None = None) -> str | None:
-    """Why a query runs on the driver; None where executors run it, or are requested.
+    """Why a query runs on the driver; None if executors run it, or the setting requests them.
 
     `envelope` is the form of its changes, if it is not the plan's own.
 
@@ -73,7 +73,7 @@ def micro_batches_of(
     on_late: str,
     on_malformed: str = "fail",
 ) -> MicroBatches:
-    """What takes the micro-batches of a query; the arguments are those of :class:`MicroBatches`.
+    """The object that runs the micro-batches of a query; the arguments are those of :class:`MicroBatches`.
 
     Raises
     ------
@@ -96,7 +96,9 @@ def micro_batches_of(
 def _is_for_executors(
     plan: LivePlan, envelope: str | None, sink: Sink | IntoStream, folder: Path, on_malformed: str
 ) -> bool:
-    """Whether executors take the query; by ``auto`` not what they do not, nor what the driver has begun."""
+    """Whether executors run the query; with ``auto``, not if they do not support it, or the driver has begun
+    it.
+    """
     if why_on_driver(plan, envelope) is not None:
         return False
     if _requested_host(plan) == "executors":

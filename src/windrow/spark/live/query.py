@@ -46,20 +46,20 @@ __all__ = ["LiveQuery"]
 
 _TRIES = 5
 _TRIES_OF_A_MICRO_BATCH = 4
-"""As often as Spark tries a task, on a cluster."""
+"""The number of attempts for a micro-batch: as often as Spark tries a task, on a cluster."""
 _PATIENCE, _BETWEEN_LOOKS = 10.0, 0.02  # seconds
 _WAITS = "Waiting"
-"""How the status of a query begins that has nothing to do."""
+"""The beginning of the status of a query that is idle."""
 
 
 @briefly
 class LiveQuery:
-    """A query that runs; see :meth:`windrow.relation.Relation.start`.
+    """A running query; see :meth:`windrow.relation.Relation.start`.
 
     Attributes
     ----------
     name
-        That it has in the session, and as a query of Spark's.
+        Its name in the session, and as a Spark query.
     streaming
         Spark's query, with its own progress.
     began_after
@@ -151,7 +151,7 @@ class LiveQuery:
 
     @property
     def progress(self) -> QueryProgress:
-        """What the last micro-batch did, and what there is in all; empty before the first.
+        """The counts of the last micro-batch, and the totals; empty before the first.
 
         ``query``: its name; ``batch``: the number of the micro-batch; ``batch_rows_in`` and
         ``batch_rows_emitted``: rows of this one; ``seconds`` that it took, and ``rows_per_second``;
@@ -170,12 +170,12 @@ class LiveQuery:
 
     @property
     def is_active(self) -> bool:
-        """Whether it runs, or has its checkpoint still."""
+        """Whether it runs, or still owns its checkpoint."""
         return not self._has_ended.is_set()
 
     @property
     def failure(self) -> Exception | None:
-        """What it has failed with; None if it runs, or was stopped."""
+        """The error of the query; None if it runs, or was stopped."""
         error = self._error or (self._incoming.error if self._incoming is not None else None)
         if error is None and not self._is_stopping:
             found = self.streaming.exception()
@@ -183,20 +183,20 @@ class LiveQuery:
         return error
 
     def state(self) -> DataFrame:
-        """What is retained after the last micro-batch, and what delays the bound.
+        """The state after the last micro-batch, and what delays the bound.
 
-        A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those that wait for the
+        A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those buffered until the
         frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
         ``rows``, ``bytes``, ``oldest`` rowtime, ``bound`` in event time, and ``delays``: whether others wait
-        for this one, because its bound is the least; a single stream or producer delays nothing. Of a query
-        with EMIT there is a row for what is retained of each stream (``rows``), and one for the state of
-        operators in place of rows (``operators``); of SELECT STREAM over whole streams one for each operator
-        (``operator``). ``why`` is which rows these are, and until when, as EXPLAIN says it.
+        for this one, because its bound is the least; a single stream or producer delays nothing. A query with
+        EMIT has a row for the retained rows of each stream (``rows``), and one for the state of operators in
+        place of rows (``operators``); SELECT STREAM over whole streams has one for each operator
+        (``operator``). ``why`` says which rows these are, and until when they are retained, as in EXPLAIN.
         """
         return QueryState(self.state_rows()).frame(self._spark)
 
     def state_rows(self) -> tuple[StateRow, ...]:
-        """The rows of :meth:`state`, without a job of Spark's."""
+        """The rows of :meth:`state`, without a Spark job."""
         if self._left is not None:
             return self._left.state
         for left in reversed(range(_TRIES)):
@@ -208,15 +208,14 @@ class LiveQuery:
         raise AssertionError
 
     def latest(self, count: int = 10) -> pa.Table | None:
-        """The last rows in the folder or named stream into which the query writes, without a job of Spark's.
+        """The last rows in the target folder or named stream of the query, without a Spark job.
 
-        None where there are none, and of other sinks. Rows of other producers of a named stream are among
-        them.
+        None if there are none, and for other sinks. In a named stream, they include rows of other producers.
         """
         return self._batches.latest(count)
 
     def stop(self) -> None:
-        """Stop it; started again with its checkpoint it goes on where it was."""
+        """Stop it; when started again with its checkpoint, it continues from there."""
         self._ticker.stop()
         self._wait_for_processes()
         self._is_stopping = True
@@ -231,17 +230,17 @@ class LiveQuery:
         Raises
         ------
         WindrowError
-            What the query failed with.
+            The error of the query.
         """
         self._watched(self.streaming.processAllAvailable, Incoming.catch_up)
 
     def await_termination(self, timeout: int | None = None) -> bool:
-        """Wait until it stops, or for so many seconds; whether it has stopped.
+        """Wait until it stops, or for so many seconds; returns whether it has stopped.
 
         Raises
         ------
         WindrowError
-            What the query failed with.
+            The error of the query.
         """
         began = time.monotonic()
 
@@ -266,12 +265,12 @@ class LiveQuery:
         return self._aside("malformed")
 
     def set_aside(self, most: int = 3) -> tuple[SetAside, ...]:
-        """How many rows are late or malformed, of which streams and why, without a job of Spark's.
+        """How many rows are late or malformed, by stream and reason, without a Spark job.
 
         Parameters
         ----------
         most
-            So many rows of each stream and reason are with them.
+            The number of rows of each stream and reason to include.
         """
         found: list[SetAside] = []
         for name in ASIDE:
@@ -292,7 +291,9 @@ class LiveQuery:
         )
 
     def _watched(self, wait: Callable[[], Any], rest: Callable[[Incoming], Any]) -> Any:
-        """Wait for Spark's query, and, if that is over or has no more, for what is still to be taken."""
+        """Wait for Spark's query, and, if that has ended or is idle, for the micro-batches still to be
+        processed.
+        """
         try:
             found = wait()
             if self._incoming is not None and found is not False:
@@ -307,14 +308,14 @@ class LiveQuery:
             raise failure(error) or error from None
 
     def _raise(self) -> None:
-        """What a micro-batch has failed with."""
+        """Raise the error of a micro-batch."""
         error = self._error or (self._incoming.error if self._incoming is not None else None)
         if error is not None:
             self._batches.close()
             raise error from None
 
     def _see_the_end(self) -> None:
-        """Let go of all that the query has when it has ended, whatever ended it."""
+        """Release everything when the query has ended, for whatever reason."""
         with suppress(Exception):  # `failure` has what it failed with; where Spark is gone, it has ended too
             self.streaming.awaitTermination()
         if self._incoming is not None:
@@ -322,7 +323,7 @@ class LiveQuery:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Let others have the checkpoint; one that was made for this run is deleted."""
+        """Release the checkpoint; delete one that was made for this run."""
         self._ticker.stop()
         atexit.unregister(self._stop_with_the_process)
         with self._busy:  # a micro-batch that was begun may be at work still
@@ -348,16 +349,16 @@ class LiveQuery:
             self._batches.tick(instant)
 
     def _fail(self, error: Exception) -> None:
-        """End the query because of what has failed beside its micro-batches."""
+        """End the query because of an error outside its micro-batches."""
         self._error = failure(error) or error
         self._wait_for_processes()
         self.streaming.stop()
 
     def _wait_for_processes(self) -> None:
-        """Wait until the processes of Python that Spark starts for named streams have found it.
+        """Wait until the Python processes that Spark starts for named streams have found it.
 
-        One looks for what is new, and one plans how files are read, in the first micro-batch. Where Spark
-        lets go of them while they begin, they write a trace to the user's terminal.
+        In the first micro-batch, one process looks for new entries, and one plans how files are read. If
+        Spark ends them while they start, they print a trace to the user's terminal.
         """
         if not self._has_logs or self._plan.gateway.is_connect:
             return
@@ -371,7 +372,7 @@ class LiveQuery:
             self._busy.release()
 
     def _stop_with_the_process(self) -> None:
-        """Stop it where nobody has: Java, which ends with the process, reports threads that still run."""
+        """Stop it if nobody has: Java, which ends with the process, reports threads that still run."""
         with suppress(PySparkException, BridgeError, OSError):  # of Java that has ended
             self.stop()
 
@@ -400,7 +401,9 @@ class LiveQuery:
             self._notify(self._progress)
 
     def _taken(self, batch: DataFrame, number: int) -> int:
-        """Take a micro-batch, again where a worker of Spark's has failed; how often it was tried."""
+        """Process a micro-batch, and retry it if a Spark worker has failed; returns the number of
+        attempts.
+        """
         for tries in range(1, _TRIES_OF_A_MICRO_BATCH):
             try:
                 self._batches.take(batch, number)
@@ -420,14 +423,14 @@ class LiveQuery:
 
 @dataclass(frozen=True, eq=False)
 class _Left:
-    """What is known of a query that has ended, and has no files any more."""
+    """The last known state of a query that has ended, and has no files any more."""
 
     aside: Mapping[str, pa.Table]
     state: tuple[StateRow, ...]
 
 
 def _triggered(writer: DataStreamWriter, trigger: object) -> DataStreamWriter:
-    """The writer, with a trigger as Spark takes it."""
+    """The writer, with a trigger in Spark's form."""
     hint = "write {'processingTime': '10 seconds'} or {'availableNow': True}"
     if not isinstance(trigger, Mapping):
         raise UsageError(f"{trigger!r} is no trigger", condition="INVALID_ARGUMENT", hint=hint)

@@ -1,4 +1,6 @@
-"""The live queries of a session: which run, who listens to their progress, what INSERT INTO starts."""
+"""The live queries of a session: the running ones, the listeners to their progress, and the queries that
+INSERT INTO starts.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ __all__ = [
 ]
 
 CHECKPOINT_SETTING = "spark.windrow.checkpoint"
-"""The setting that names the folder of the checkpoints of queries that INSERT INTO starts."""
+"""The setting with the folder for checkpoints of queries that INSERT INTO starts."""
 
 _numbers = itertools.count(1)  # of all sessions: Spark's queries have one list of names
 
@@ -42,7 +44,7 @@ Listener = Callable[[Mapping[str, Any]], object]
 class Listeners:
     """Functions that are called with the progress of every micro-batch of every live query of a session.
 
-    What one of them raises is a warning, and no reason for the query to end.
+    An exception of a listener becomes a warning, and does not end the query.
     """
 
     def __init__(self) -> None:
@@ -73,7 +75,7 @@ class Listeners:
 
 @dataclass(frozen=True)
 class Insert:
-    """INSERT INTO of a live query: what is to be run, where its rows go, and the target's name."""
+    """INSERT INTO of a live query: the plan, the sink for its rows, and the target's name."""
 
     plan: LivePlan
     sink: Sink | IntoStream
@@ -82,14 +84,14 @@ class Insert:
 
 @dataclass(eq=False, repr=False)
 class LiveQueries(Mapping[str, LiveQuery]):
-    """The live queries that a session has started, by name, as long as they run or have failed unseen.
+    """The live queries that a session has started, by name, while they run or until their failure is seen.
 
     Attributes
     ----------
     listeners
         Who listens to their progress.
     collected
-        Where there is a list, INSERT INTO starts nothing, and is found in it.
+        If it is a list, INSERT INTO starts nothing, and adds the query to the list.
     started
         Functions that are called with each query that starts.
     """
@@ -122,14 +124,14 @@ class LiveQueries(Mapping[str, LiveQuery]):
         on_unbounded: str = "warn",
         **options: Any,
     ) -> LiveQuery:
-        """Start a query, by default under a name that no other has.
+        """Start a query, by default under an unused name.
 
         Raises
         ------
         UsageError
             ``QUERY_EXISTS``, and what :class:`LiveQuery` raises.
         NotSupportedError
-            ``UNBOUNDED_STATE``, where that is an error.
+            ``UNBOUNDED_STATE``, if that is an error.
         """
         taking = sink_of(sink)
         if isinstance(taking, IntoStream):
@@ -151,7 +153,7 @@ class LiveQueries(Mapping[str, LiveQuery]):
         return query
 
     def insert(self, insert: Insert) -> LiveQuery | None:
-        """Start what INSERT INTO asks for; nothing where they are collected.
+        """Start the query of INSERT INTO; collect it instead if queries are being collected.
 
         Raises
         ------
@@ -175,7 +177,7 @@ class LiveQueries(Mapping[str, LiveQuery]):
 
     @staticmethod
     def free_name(target: str, taken: Mapping[str, Any]) -> str:
-        """The target's name; of several queries into one target, with a number from the second on.
+        """The target's name; for several queries into one target, with a number from the second on.
 
         >>> LiveQueries.free_name("Highs", {"highs": 1, "highs-2": 1})
         'highs-3'
@@ -192,13 +194,13 @@ class LiveQueries(Mapping[str, LiveQuery]):
 
 @dataclass
 class SessionCatalog(Catalog):
-    """That of a session, which has live queries too."""
+    """The catalog of a session with live queries."""
 
     queries: LiveQueries = field(default_factory=LiveQueries)
 
 
 def queries_of(catalog: Catalog) -> LiveQueries:
-    """The live queries of the session that a catalog is of."""
+    """The live queries of the session of a catalog."""
     assert isinstance(catalog, SessionCatalog)
     return catalog.queries
 

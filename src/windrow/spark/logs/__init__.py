@@ -1,1 +1,1 @@
-"""Streams as a session knows them: recorded, live and named, and which of their rows are admitted."""
+"""A session's streams: recorded, live and named ones, and which of their rows are admitted."""

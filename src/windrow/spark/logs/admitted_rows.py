@@ -1,6 +1,6 @@
 """The admitted rows of a log: those that violate no bound and no punctuation of their producer.
 
-A bound at t is a producer's promise that no later row of it has a rowtime below t; a punctuation, that no
+A producer's bound at t states that no later row of it has a rowtime below t. A punctuation states that no
 later row of it matches a pattern. Each row is admitted or rejected once, by the entries before it in the log.
 A rejected row is late, and has the bound that it violates.
 """
@@ -39,7 +39,7 @@ def admitted(
     Parameters
     ----------
     log
-        The entries; those without a `rowtime` are no rows.
+        The entries; entries without a `rowtime` are not rows.
     rowtime, bound
         Columns of ticks; a bound is NULL in entries without one. A row's own bound concerns later rows.
     ptime

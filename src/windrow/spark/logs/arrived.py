@@ -1,6 +1,6 @@
 """Named and live streams as logs: their entries with processing times.
 
-So a query with EMIT reads them like a recorded log. Their processing times are in microseconds.
+So a query with EMIT reads them like a recorded log, with processing times in microseconds.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ __all__ = ["ClauseSource", "ClauseView", "Ends", "Feed", "Unbounded"]
 
 @dataclass(frozen=True)
 class Feed:
-    """A stream from which rows come, with its columns that are unchanged, by their names in the rows."""
+    """A stream from which rows arrive, with its unchanged columns, by their names in the rows."""
 
     stream: str
     columns: Mapping[str, str]

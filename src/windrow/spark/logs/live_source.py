@@ -88,8 +88,8 @@ class LiveSource:
     on_late
         What happens to late rows in every query: ``"keep"`` or ``"fail"``.
     declared
-        Those of `PRODUCER`, `BOUND` and `PATTERN` that the source has. Without them there is one producer,
-        with the empty name, and there are no bounds and no punctuations.
+        Which of `PRODUCER`, `BOUND` and `PATTERN` the source has. Without them there is one producer, with
+        the empty name, and there are no bounds and no punctuations.
     files
         The columns of the Parquet files, if the stream consists of unchanged columns of such files.
     """

@@ -46,7 +46,7 @@ class InstantSpan:
     due
         The arrived rows in the driver's memory.
     of_view
-        Evaluates a view of rows as they come.
+        Evaluates a view of arriving rows.
     """
 
     since: int | None

@@ -65,7 +65,7 @@ class NamedStreamEntry:
     spark
         The session's.
     name
-        That it has in the session.
+        Its name in the session.
     stream
         The stream.
     """
@@ -86,11 +86,11 @@ class NamedStreamEntry:
 
     @property
     def scale(self) -> TimeScale:
-        """What its rowtimes are counted in."""
+        """The unit of its rowtimes."""
         return scale_of(self.stream)
 
     def as_recorded(self) -> Stream:
-        """The stream with the rows that have been recorded so far; over it queries can be started live."""
+        """The stream of the rows recorded so far; live queries can be started over it."""
         before = self._position
         if self.stream.log.base > before.number:  # what comes next was deleted: it begins with what is left
             self._position, self._rows, self._late = self.stream.start, [], []
@@ -108,7 +108,7 @@ class NamedStreamEntry:
         return self._made
 
     def _warn_ahead(self) -> None:
-        """Warn, once, where a row or bound of a wrong clock has made all later rows late."""
+        """Warn, once, if a row or bound with a wrong clock has made all later rows late."""
         definition = self.stream.definition
         if self._has_announced or definition.ordering.future is not None:
             return
@@ -119,7 +119,7 @@ class NamedStreamEntry:
             warnings.warn(warning, RuntimeWarning, stacklevel=2)
 
     def as_arrived(self) -> Stream:
-        """The stream as a log that says when its entries came, rows below an estimate among them."""
+        """The stream as a log with processing times, including rows below an estimated watermark."""
         if self._log is None or self.stream.log.base > self._log.position.number:
             self._log = _Log(self.stream.start)
         log = self._log
@@ -145,24 +145,24 @@ class NamedStreamEntry:
 
     @property
     def promised(self) -> frozenset[str]:
-        """The punctuations so far, of producers or of the stream, but for its domain."""
+        """The punctuations so far, of producers or of the stream, except its domain."""
         scale = self._position.watermark
         punctuations = frozenset(chain(scale.shared, *scale.patterns.values()))
         return punctuations - {*self.stream.definition.domain}
 
     def recorded_within(self, ticks: int) -> DataFrame:
-        """The rows that came no further below the greatest rowtime before them than so many ticks."""
+        """The rows that arrived at most so many ticks below the greatest rowtime before them."""
         stored = self.stream.definition.stored
         rows = pa.concat_tables([stored.empty_table(), *self._rows])
         found = too_late(rows.column(AT).to_numpy(), None, ticks)
         return self._frame([rows.filter(pa.array(~found.late))], stored)
 
     def in_types(self, rows: DataFrame, columns: Sequence[str]) -> DataFrame:
-        """Rows whose values, by position, are those of these columns, in the columns' types."""
+        """Rows whose values, by position, become those of these columns, in the columns' types."""
         return in_types(self.stream, rows, columns)
 
     def insert(self, rows: pa.Table) -> Receipt:
-        """Insert rows of one statement: they have no order, so they come in that of their rowtimes."""
+        """Insert rows of one statement: they have no order, so they are sorted by rowtime."""
         definition = self.stream.definition
         whole = to_table(rows, definition.columns)
         order = np.argsort(definition.rowtime.ticks(whole.column(definition.rowtime.column)), kind="stable")
@@ -202,13 +202,13 @@ class NamedStreamEntry:
         )
 
     def _columns(self) -> list[Column]:
-        """The columns of its rows, with their rowtimes and ties."""
+        """The columns of its rows, with rowtimes and tie-breakers."""
         names = self.stream.definition.columns.names
         ties = [F.col(name).alias(tie) for tie, name in _TIES.items()]
         return [*(F.col(quoted(name)) for name in names), F.col(AT).alias(ROWTIME), *ties]
 
     def _refused(self, tables: list[pa.Table]) -> DataFrame | None:
-        """Late rows, as :attr:`Stream.late` has them; None if there are none."""
+        """Late rows, as in :attr:`Stream.late`; None if there are none."""
         if not tables:
             return None
         broken = F.nullif(F.col(_VIOLATED), F.lit(NO_BOUND))
@@ -222,7 +222,7 @@ class NamedStreamEntry:
 
     @cached_property
     def _live(self) -> LiveSource:
-        """What arrives: all entries of the log."""
+        """The arriving entries: all of the log."""
         if self.spark not in _registered:
             register_source(self.spark, LogSource)
             _registered.add(self.spark)

@@ -11,13 +11,13 @@ from windrow.spark.logs.session_streams import ENTRY_BOUND, PTIME, ROWTIME, Stre
 __all__ = ["PAST", "up_to"]
 
 PAST = "__windrow_past_"
-"""How the names of logs up to a time begin in a session."""
+"""The prefix of a session's names for logs up to a time."""
 
 
 def up_to(stream: Stream, tick: int) -> Stream:
-    """The stream without what came after a processing time, in ticks of those of the stream.
+    """The stream without entries after a processing time, in ticks of the stream's processing times.
 
-    Of a named stream it is a recorded one: it does not grow.
+    For a named stream, the result is a recorded one, which does not grow.
     """
     arrivals = stream.timed
     assert arrivals is not None

@@ -51,12 +51,12 @@ NUMBER = "__number"
 SEQUENCE = "__sequence"
 ARRIVED = "__tie0"
 SENDER = "__tie1"
-"""The ties of recorded tables: an entry's processing time, and its producer."""
+"""The tie-breakers of recorded tables: an entry's processing time, and its producer."""
 
 REASON = "__reason"
 """The column with the reason why a row is late, one of `windrow.streams.entries.REASONS`."""
 CAME, PTIME, PRODUCER, ENTRY_BOUND, IS_LATE = "__came", "__ptime", "__producer", "__promise", "__late"
-"""The columns of the entries of :class:`StreamArrivals`, beside `ROWTIME`."""
+"""The columns of the entries of :class:`StreamArrivals`, besides `ROWTIME`."""
 
 LATE = "stream STRING, row STRING, rowtime {kind}, bound {kind}, producer STRING, reason STRING"
 """The columns of the late rows of several streams; `kind` is the type of instants."""
@@ -220,7 +220,7 @@ class Stream:
 
     @property
     def is_log(self) -> bool:
-        """Whether a live stream is a named one, whose entries say when they came."""
+        """Whether a live stream is a named one, whose entries have processing times."""
         return self.live is not None and bool(self.live.identity)
 
     @property

@@ -241,10 +241,10 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
 
 
 def _checked(frame: DataFrame, rowtime: Column) -> Column:
-    """A rowtime that raises an error for some rows, of which none is tried that the frame leaves out.
+    """A rowtime that raises an error for invalid rows, but not for rows that the frame filters out.
 
-    Spark moves filters by the rowtime to those of the frame, and there evaluates `x IS NOT NULL` last. It
-    moves none by what a generator returns, which is the dearer way.
+    Spark pushes filters by the rowtime into those of the frame, and evaluates `x IS NOT NULL` last there. It
+    does not push filters below a generator, which would be the more expensive way.
     """
     return (rowtime if retains_all_rows(frame) else F.explode(F.array(rowtime))).alias(ROWTIME)
 
@@ -257,9 +257,9 @@ def _arrivals(
     late: DataFrame | None = None,
     patterns_in: tuple[str | None, Sequence[str]] = (None, ()),
 ) -> StreamArrivals | None:
-    """The arrival of a log's entries, if it has processing times; without `rows` and `late`, none is late.
+    """The arrival of a log's entries, if it has processing times; without `rows` and `late`, no row is late.
 
-    `patterns_in` has the column of patterns, and the columns of rows, over which patterns are.
+    `patterns_in` has the column of patterns, and the columns that patterns are over.
     """
     if log.ptime is None:
         return None

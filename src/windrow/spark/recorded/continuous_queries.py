@@ -106,7 +106,7 @@ class Runner:
         return found.renamed(unrun.names)
 
     def answer(self, query: Query, relations: Mapping[str, DataFrame]) -> DataFrame:
-        """The rows of a query at an instant, over what its inputs are then."""
+        """The rows of a query at an instant, over its inputs at that instant."""
         return self.gateway.sql(query.text, relations)
 
     def _not_planned(self, query: Query, reason: Reason) -> NotSupportedError:
@@ -206,7 +206,7 @@ class Runner:
         return self._lengths[length.tokens]
 
     def scale_of(self, query: Continuous) -> TimeScale:
-        """What instants of a query are counted in."""
+        """The time unit of a query's instants."""
         return common_scale(*self._scales_and_lengths(query))
 
     def _scales_and_lengths(self, query: Continuous) -> tuple[list[TimeScale], list[Decimal]]:

@@ -155,16 +155,17 @@ def read_plan(
     Parameters
     ----------
     text, inner
-        The query, in which views and named queries over streams stand where they are used; as it is read.
+        The query, in which the texts of views and named queries over streams replace their names; and the
+        query as it is read.
     streams
-        Those that it may read, by name in lower case.
+        The streams that it may read, by name in lower case.
     functions
         The user's table functions.
 
     Raises
     ------
     WindrowError
-        What is wrong with the query; ``UNSUPPORTED_QUERY`` for what has no plan.
+        Errors in the query; ``UNSUPPORTED_QUERY`` for one without a plan.
     """
     reader = TableFunctions(gateway, inner, "batch", functions, lambda query: gateway.sql(query).schema)
     spelled = reader.text(0, len(inner))
@@ -243,7 +244,7 @@ def _calls(
     tokens: TokenList, functions: Functions, frames: Mapping[str, DataFrame], streams: Mapping[str, Stream]
 ) -> tuple[dict[str, dict[str, int]], dict[str, str]]:
     """For each table function of the user, by its key, the streams that it reads with their places, and a
-    name that is unique in the text.
+    unique name in the text.
     """
     found: dict[str, dict[str, int]] = {key: {} for key in frames}
     names: dict[str, str] = {}

@@ -32,11 +32,11 @@ class LateForGroups:
     Attributes
     ----------
     streams, arrivals, timed
-        Those of the query.
+        The streams, arrivals and facts of the query.
     until
         The last processing time that counts; None for all.
     mark
-        The watermark before each row of a stream where it stands in the query; NULL in rows not below it.
+        The watermark before each row of a stream at one place of the query; NULL in rows not below it.
     log
         The admitted rows of a stream, with `ROWTIME` and `ENTER`.
     """
@@ -49,7 +49,9 @@ class LateForGroups:
     log: Callable[[str], DataFrame]
 
     def failing(self, occurrence: Occurrence, frame: DataFrame, mark: str) -> DataFrame:
-        """Rows of a stream, of which one fails that is late for a group, by a column of marks."""
+        """The rows of a stream, where a row that is late for a group raises an error; `mark` is its watermark
+        column.
+        """
         judgings = self._judgings(occurrence)
         if not judgings:
             return frame
@@ -61,7 +63,7 @@ class LateForGroups:
         return frame.withColumn(mark, F.when(is_late, failed).otherwise(F.col(mark)))
 
     def streams_late(self) -> list[Stream]:
-        """The streams of which rows can be late for groups, with these as their late rows."""
+        """The streams whose rows can be late for groups, with these as their late rows."""
         found = []
         for name, stream in self.streams.items():
             late = self.rows(name)

@@ -55,11 +55,11 @@ class Bags:
         return min(firsts, default=None)
 
     def temporal(self, rows: BagRows) -> BagRows:
-        """Rows of a table are there from the log's first instant on."""
+        """The rows of a table exist from the log's first instant on."""
         return rows if rows.is_temporal else BagRows(self.from_beginning(rows.frame), is_temporal=True)
 
     def from_beginning(self, table: DataFrame) -> DataFrame:
-        """The rows of a table from the logs' first instant on; none where there is no log."""
+        """The rows of a table from the logs' first instant on; empty without a log."""
         if self.gateway.operators is not None:
             return table.crossJoin(self.gateway.operators.beginning())
         origin = self.origin()
@@ -68,7 +68,7 @@ class Bags:
         return whole if origin is not None else whole.limit(0)
 
     def counted(self, operator: str, frames: Sequence[DataFrame]) -> BagRows:
-        """Rows as often as the operator says by how often they are on either side.
+        """Rows with the multiplicity that the operator computes from their counts on either side.
 
         The sides have the same columns.
         """

@@ -1,4 +1,4 @@
-"""Which plans have columns that operators cannot carry, or not compare: a property of their types."""
+"""Which plans have columns that operators cannot carry or compare, by their types."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _COMPARED = (
 
 
 def why_not_carried(gateway: Gateway, node: plan.Node) -> Reason | None:
-    """The first operator of a plan with a column of a type that it does not take; None if there is no such.
+    """The first operator of a plan with a column of an unsupported type; None if there is none.
 
-    Intervals of months and days pass through what looks at each row by itself, and through joins with tables.
-    Collated strings pass everywhere, as Spark compares them; operators that compare rows themselves compare
-    their bytes.
+    Intervals of months and days pass through operators that process each row alone, and through joins with
+    tables. Collated strings pass wherever Spark compares them; operators that compare rows themselves compare
+    bytes.
     """
     for one in plan.walk(node):
         at: Range | None = getattr(one, "at", None)
@@ -82,7 +82,7 @@ def _compared(node: plan.Node) -> Columns:
 
 
 def _grouped(gateway: Gateway, node: plan.Aggregate) -> Columns:
-    """The columns of rows of which Spark makes groups; none where the kernel does."""
+    """The columns by which Spark groups rows; none if the kernel does."""
     if not isinstance(kernel_aggregates(gateway, node), Reason):
         return ()
     sources = {source for _, source in node.keys}
@@ -90,7 +90,7 @@ def _grouped(gateway: Gateway, node: plan.Aggregate) -> Columns:
 
 
 def _is_table(node: plan.Node) -> bool:
-    """Whether rows are there from the beginning on, and stay."""
+    """Whether rows exist from the beginning on, and stay."""
     match node:
         case plan.Scan():
             return not node.is_stream

@@ -1,9 +1,8 @@
-"""WINDOW BY and MATCH_RECOGNIZE over a relation that changes over time: the clause over its rows at each
-instant.
+"""WINDOW BY and MATCH_RECOGNIZE over a time-varying relation: the clause over its rows at each instant.
 
-One run of the clause answers for all instants. Between two instants at which rows of a partition enter or
-leave, the partition is the same: a piece of its time. Each row stands in all pieces in which it is there, and
-the piece is one more key of the clause:
+One run of the clause computes all instants. Between two instants at which rows of a partition enter or leave,
+the partition does not change: this interval is a piece. Each row is copied to all pieces in which it exists,
+and the piece is an additional key of the clause:
 
     rows      k  v  [enter, leave)        k  v  [from, until)
               a  5  [1, 4)         →      a  5  [1, 2)
@@ -11,8 +10,8 @@ the piece is one more key of the clause:
                                                             a  7  [4, 5)
     keys      PARTITION BY k              PARTITION BY k, from
 
-What the clause returns of a piece is there from its beginning to its end; equal rows of pieces side by side
-are one row then. A partition that does not change has one piece, whatever happens in others.
+The clause's output for a piece exists from its beginning to its end; equal rows of adjacent pieces are
+merged. A partition that does not change has one piece, regardless of others.
 
 Rows with equal keys of ORDER BY are in an arbitrary order, which is the same at all instants.
 """
@@ -59,16 +58,16 @@ def clause_over_time(gateway: Gateway, clause: Clause, rows: TimeVarying) -> tup
     Parameters
     ----------
     clause
-        The clause, in which values of the rows stand for subqueries that change over time.
+        The clause, in which values of the rows replace subqueries that change over time.
     rows
-        What `clause.rows` returns: a struct with the row, and the keys.
+        The result of `clause.rows`: a struct with the row, and the keys.
     """
     made, bound = clause_in_pieces(gateway, clause, rows.visible(ENTER, LEAVE))
     return TimeVarying.of(made, rows.scale, rows.streams, rows.instants), bound
 
 
 def clause_in_pieces(gateway: Gateway, clause: Clause, rows: DataFrame) -> tuple[DataFrame, Bound]:
-    """The same of rows with `ENTER` and `LEAVE`, as the result has them."""
+    """The same for rows with `ENTER` and `LEAVE`, which the result has too."""
     clause = _in_one_order(clause)
     frame = _numbered(clause, with_distinct_names(rows))
     _refuse_kinds(clause, frame)
@@ -77,7 +76,7 @@ def clause_in_pieces(gateway: Gateway, clause: Clause, rows: DataFrame) -> tuple
 
 
 def clause_at_instant(gateway: Gateway, clause: Clause, rows: DataFrame) -> tuple[DataFrame, Bound]:
-    """What a clause returns over the rows of an instant, by the reference interpreter, and the bound
+    """The result of a clause over the rows of an instant, by the reference interpreter, and the bound
     clause.
     """
     clause = _in_one_order(clause)
@@ -86,7 +85,7 @@ def clause_at_instant(gateway: Gateway, clause: Clause, rows: DataFrame) -> tupl
 
 
 def _in_pieces(gateway: Gateway, clause: Clause, frame: DataFrame) -> tuple[Bound, DataFrame]:
-    """The bound clause, and what it returns of each piece, with `ENTER` and `LEAVE`."""
+    """The bound clause, and its result for each piece, with `ENTER` and `LEAVE`."""
     keys = [partition_key(number) for number in range(len(clause.partition_by))]
     # keys that Spark compares make no shorter pieces
     by = [key for key in keys if is_carried(frame.schema[key].dataType)]
@@ -126,7 +125,7 @@ def _without_values(clause: Clause, frame: DataFrame) -> DataFrame:
 
 
 def _refuse_kinds(clause: Clause, frame: DataFrame) -> None:
-    """Refuse rows that operators over time do not take.
+    """Refuse rows that operators over time do not support.
 
     Raises
     ------
@@ -150,7 +149,7 @@ def _refuse_kinds(clause: Clause, frame: DataFrame) -> None:
 def _window_by_pieces(
     clause: window_node.Window, hidden: str, read: frozenset[str] | None
 ) -> window_node.Window:
-    """WINDOW BY with the times of the piece as keys, which are fields of a row that every window has."""
+    """WINDOW BY with the bounds of the piece as keys, which are fields of a row that every window has."""
     row = boundary_row(clause.label or clause.start)
     others = (use for use in clause.uses if use.name != hidden)
     uses = (*others, Uses(hidden, frozenset(_TIMES.values()) | (read or frozenset())))
@@ -166,7 +165,7 @@ def _window_by_pieces(
 
 
 def _match_by_pieces(clause: Match) -> Match:
-    """MATCH_RECOGNIZE with the times of the piece as keys, which are columns of its result."""
+    """MATCH_RECOGNIZE with the bounds of the piece as keys, which are columns of its result."""
     times, mentioned = tuple(_TIMES.values()), clause.mentioned
     return replace(
         clause,
@@ -184,13 +183,13 @@ def _keys(clause: Clause) -> list[WindowFragment]:
 
 
 def _in_one_order(clause: Clause) -> Clause:
-    """The clause with one more key of ORDER BY, by which ties are in the same order at all instants."""
+    """The clause with an additional key of ORDER BY, so that ties have the same order at all instants."""
     last = WindowFragment(SqlText.of("xxhash64(*)"), Literal(_NOWHERE), clause.span), OrderItem(_NOWHERE)
     return replace(clause, order_by=(*clause.order_by, last))
 
 
 def _numbered(clause: Clause, frame: DataFrame) -> DataFrame:
-    """The rows with the last key of ORDER BY: a number that equal rows have."""
+    """The rows with the last key of ORDER BY: a number that is the same for equal rows."""
     row = F.col(ROW)
     comparable = is_orderable(frame.schema[ROW].dataType)
     number = F.xxhash64(row if comparable else F.to_json(row))
@@ -204,9 +203,9 @@ def _others(frame: DataFrame, *names: str) -> list[str]:
 
 
 def _merged(gateway: Gateway, frame: DataFrame) -> DataFrame:
-    """Equal rows of pieces side by side as one; what cannot be compared is left as it is.
+    """Equal rows of adjacent pieces, merged; rows that cannot be compared are unchanged.
 
-    EXCEPT ALL of nothing: each row as often as it is there.
+    EXCEPT ALL with nothing: each row with its multiplicity.
     """
     if not can_be_keyed(frame):
         return frame

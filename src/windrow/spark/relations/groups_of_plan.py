@@ -1,7 +1,7 @@
-"""Groups, functions over frames, and the first rows in an order, of time-varying relations.
+"""Groups, window functions, and the first rows in an order, over time-varying relations.
 
-For aggregates with a kernel, the result has a row for each piece of time in which a group does not change.
-All else that reads several rows is computed by Spark in each such piece, with a copy of the rows for each.
+For aggregates with a kernel, the result has a row for each interval in which a group does not change. Spark
+computes everything else that reads several rows in each such interval, with a copy of the rows for each.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Specs = tuple[tuple[str, AggregateSpec], ...]
 
 
 def kernel_groups(bags: Bags, node: plan.Aggregate) -> Specs | None:
-    """The aggregates as the kernel's; None where the groups are beyond it."""
+    """The aggregates as the kernel's; None if the kernel does not support these groups."""
     if not node.columns:
         return None
     found = kernel_aggregates(bags.gateway, node)
@@ -52,7 +52,7 @@ def kernel_groups(bags: Bags, node: plan.Aggregate) -> Specs | None:
 
 
 def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: RowsOf) -> BagRows:
-    """The groups; `specs` are their aggregates where these are the kernel's."""
+    """The groups; `specs` are their aggregates if the kernel supports them."""
     if specs is None:
         rows = bags.temporal(rows_of(node.input.input))
         found = _by_spark(bags, node, rows)
@@ -71,7 +71,7 @@ def grouped(bags: Bags, node: plan.Aggregate, specs: Specs | None, rows_of: Rows
 
 
 def _of_nothing(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> DataFrame:
-    """The row of a group without keys while nothing is there."""
+    """The row of a group without keys while it is empty."""
     inside = node.input
     nothing = rows_of(inside.input).frame.limit(0).drop(ENTER, LEAVE)
     texts = [SqlText.of(one.call.text, f" AS {one.column.id}") for one in node.calls]
@@ -80,7 +80,7 @@ def _of_nothing(bags: Bags, node: plan.Aggregate, rows_of: RowsOf) -> DataFrame:
 
 
 def _by_spark(bags: Bags, node: plan.Aggregate, rows: BagRows) -> BagRows:
-    """The groups by Spark: every row once for each piece of its time."""
+    """The groups computed by Spark: every row once for each interval of its time."""
     inside = node.input
     columns = {column.id: one.text for column, one in inside.outputs}
     sources = [source for _, source in node.keys]
@@ -98,23 +98,23 @@ def _by_spark(bags: Bags, node: plan.Aggregate, rows: BagRows) -> BagRows:
 
 
 def _pieces(bags: Bags, frame: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """The rows once for each piece of time in which those of equal keys stay as they are.
+    """The rows, once for each interval in which those with equal keys do not change.
 
-    Keys that Spark compares in another way than by their bytes make no shorter pieces.
+    Keys that Spark does not compare by their bytes do not split intervals.
     """
     by = [key for key in keys if is_carried(frame.schema[key].dataType)]
     return run_keyed(bags.gateway, "expand", [frame], by, inner(frame))
 
 
 def distinct(bags: Bags, rows: BagRows) -> BagRows:
-    """Each different row once."""
+    """Each distinct row once."""
     if can_be_keyed(rows.frame):
         return bags.counted("distinct", [rows.frame])
     return BagRows(_pieces(bags, rows.frame, rows.columns).distinct(), is_temporal=True)
 
 
 def _with_empty(bags: Bags, rows: BagRows, found: BagRows, empty: DataFrame) -> BagRows:
-    """Without GROUP BY there is a row also while nothing is there, from the log's first instant on."""
+    """Without GROUP BY there is a row even for empty input, from the log's first instant on."""
     one = F.lit(0).alias("__one")
     whole = bags.from_beginning(bags.gateway.spark.range(1).select(one))
     sides = [whole, rows.frame.select(one, ENTER, LEAVE)]
@@ -137,7 +137,7 @@ def evaluated(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
 
 
 def in_sessions(bags: Bags, node: plan.SessionWindows, rows: BagRows) -> BagRows:
-    """The rows with begin and end of their sessions, in each piece of time."""
+    """The rows with begin and end of their sessions, in each interval."""
     pieces = _pieces(bags, bags.temporal(rows).frame, node.keys)
     time = next(column for column in node.input.columns if column.id == node.time)
     window = window_of(node, time, by_ids=True)
@@ -151,7 +151,7 @@ def in_sessions(bags: Bags, node: plan.SessionWindows, rows: BagRows) -> BagRows
 
 
 def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
-    """The result of a text that Spark evaluates over several relations, in the same pieces of time."""
+    """The result of a text that Spark evaluates over several relations, in the same intervals."""
     inputs = {key: bags.temporal(rows_of(one)) for key, one in node.beside}
     if node.input is not None:
         inputs[ROWS] = bags.temporal(rows_of(node.input))
@@ -163,7 +163,7 @@ def _beside_others(bags: Bags, node: plan.Pieces, rows_of: RowsOf) -> BagRows:
 
 
 def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
-    """The pieces of time between changes of any of these relations, from the logs' first instant on."""
+    """The intervals between changes of any of these relations, from the logs' first instant on."""
     one = F.lit(0).alias("__piece")  # no row is without columns
     times = bags.from_beginning(bags.gateway.spark.range(1).select(one))
     for frame in frames:
@@ -173,7 +173,7 @@ def _timeline(bags: Bags, frames: Sequence[DataFrame]) -> DataFrame:
 
 
 def _cut(bags: Bags, frame: DataFrame, pieces: DataFrame) -> DataFrame:
-    """The rows once for each of these pieces of time in which they are there."""
+    """The rows, once for each of these intervals in which they exist."""
     both = StructType([*inner(frame), *inner(pieces)])
     return run_keyed(bags.gateway, "join", [frame, pieces], [], both).select(*frame.columns)
 
@@ -181,7 +181,7 @@ def _cut(bags: Bags, frame: DataFrame, pieces: DataFrame) -> DataFrame:
 def framed(
     bags: Bags, node: plan.Over, rows_of: RowsOf, project: Callable[[plan.Project, BagRows], BagRows]
 ) -> BagRows:
-    """The rows with what functions find over frames, several one after the other in the same pieces."""
+    """The rows with the results of window functions, several in sequence over the same intervals."""
     chain = frames_of_a_block(node)
     common = set.intersection(*(set(one.partition) for one in chain if isinstance(one, plan.Over)))
     base = bags.temporal(rows_of(chain[-1].input))
@@ -201,7 +201,7 @@ def framed(
 
 
 def frames_of_a_block(node: plan.Over) -> list[plan.Over | plan.Project]:
-    """The functions over frames of one SELECT, and the projections between them, the last one first."""
+    """The window functions of one SELECT, and the projections between them, the last one first."""
     chain: list[plan.Over | plan.Project] = []
     count = 0
     below: plan.Node = node
@@ -225,7 +225,7 @@ def _extends(node: plan.Project) -> bool:
 
 
 def first(bags: Bags, node: plan.Sort, rows: BagRows) -> BagRows:
-    """The first rows at each instant, of all or of each partition; of equals, any."""
+    """The first rows at each instant, of all or of each partition; among equals, any."""
     rows = bags.temporal(rows)
     kinds = {column.id: column.type for column in node.columns}
     by = [key.column for key in node.keys]

@@ -1,7 +1,7 @@
 """Joins of time-varying relations, with each other and with tables.
 
-A kernel computes the pairs of rows at each instant. Semi and anti joins count pairs: at any instant a row is
-in the result as often as on its side, if a pair with such a row exists, or if none does.
+A kernel computes the pairs of rows at each instant. Semi and anti joins count pairs: at any instant, a row is
+in the result as often as on its side, if a pair with such a row exists (semi) or if none does (anti).
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def joined(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) -> BagRow
 
 
 def marked(bags: Bags, node: plan.Mark, left: BagRows, right: BagRows) -> BagRows:
-    """The rows with a column that says while they are in one of the pairs.
+    """The rows with a column that says whether they are in a pair at the time.
 
-    It is never NULL, as in Spark: what may be equal counts as equal where the node says so.
+    It is never NULL, as in Spark: unknown counts as equal if the node says so.
     """
     left, right = bags.temporal(left), bags.temporal(right)
     if not node.keys and not node.conditions:
@@ -68,19 +68,19 @@ def marked(bags: Bags, node: plan.Mark, left: BagRows, right: BagRows) -> BagRow
 
 
 def valued(bags: Bags, node: plan.Value, left: BagRows, right: BagRows) -> BagRows:
-    """The rows with the one row that another relation has at any time."""
+    """The rows with the only row that another relation has at any time."""
     left, right = bags.temporal(left), bags.temporal(right)
     pairs = _pairs(bags, left, right, (), (), Scope())
     return pairs if node.is_there else _padded(bags, "left", left, right, pairs)
 
 
 def _any(bags: Bags, rows: BagRows) -> BagRows:
-    """One row while there is any: all that counts."""
+    """One row while the relation is not empty, which is all that matters."""
     return bags.counted("distinct", [rows.frame.select(F.lit(1).alias("__any"), ENTER, LEAVE)])
 
 
 def _padded(bags: Bags, kind: str, left: BagRows, right: BagRows, pairs: BagRows) -> BagRows:
-    """The pairs, and the rows of the sides that are in none, with NULL in the columns of the other."""
+    """The pairs, and the rows of the sides without a pair, with NULL in the columns of the other side."""
     whole = pairs.frame
     for side, other, kinds in ((left, right, ("left", "full")), (right, left, ("right", "full"))):
         if kind in kinds:
@@ -91,7 +91,7 @@ def _padded(bags: Bags, kind: str, left: BagRows, right: BagRows, pairs: BagRows
 
 
 def _with_partner(bags: Bags, operator: str, side: BagRows, pairs: BagRows) -> BagRows:
-    """The rows of a side that are in one of the pairs (semi), or in none (anti), while that is so."""
+    """The rows of a side while they are in a pair (semi) or in none (anti)."""
     return bags.counted(operator, [side.frame, pairs.frame.select(*side.columns, ENTER, LEAVE)])
 
 
@@ -103,7 +103,7 @@ def _pairs(
     conditions: Sequence[Expression],
     scope: Scope,
 ) -> BagRows:
-    """The pairs of rows that are there at one time, have equal keys and satisfy the conditions."""
+    """The pairs of rows that exist at the same time, have equal keys and satisfy the conditions."""
     if left.is_temporal and right.is_temporal:
         frame = _at_one_time(bags, left, right, keys)
         if keys:
@@ -122,7 +122,7 @@ def _pairs(
 
 
 def _at_one_time(bags: Bags, left: BagRows, right: BagRows, keys: Keys) -> DataFrame:
-    """Pairs of rows that are there at one time; of keys by which rows can be found, they have equal ones."""
+    """Pairs of rows that exist at the same time and have equal keys, as far as rows can be found by them."""
     kinds = {field.name: field.dataType for field in left.frame.schema}
     found = [
         pair
@@ -146,7 +146,7 @@ def _equal(keys: Keys) -> Column:
 
 
 def _beside_table(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) -> BagRows:
-    """Outer, semi and anti joins with tables: Spark's own, row by row of the left side."""
+    """Outer, semi and anti joins with tables: Spark's own, for each row of the left side alone."""
     known = set(right.columns)
     mine = tuple(part for part in node.scope.parts if not known >= set(part.columns))
     theirs = [part for part in node.scope.parts if part.columns and known >= set(part.columns)]

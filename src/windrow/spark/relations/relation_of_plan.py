@@ -1,6 +1,6 @@
 """A plan as a time-varying relation, for whole logs at once.
 
-Spark evaluates projections and filters, through which every row carries its validity. Joins, groups and set
+Spark evaluates projections and filters, which pass on the validity of every row. Joins, groups and set
 operators are kernels (:mod:`windrow.kernels.zset`). Expressions are the user's text, which Spark evaluates in
 a scope in which the relations of FROM have their names.
 """
@@ -60,7 +60,7 @@ def plan_of(
     inputs: Mapping[str, TimeVarying],
     tables: Mapping[str, DataFrame],
 ) -> plan.Node | Reason:
-    """The plan of a query, or what of it has none.
+    """The plan of a query, or the reason why it has none.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def relation_of_plan(
     inputs: Mapping[str, TimeVarying],
     tables: Mapping[str, DataFrame],
 ) -> TimeVarying:
-    """The relation of a plan whose columns :func:`why_not_carried` lets through.
+    """The relation of a plan whose columns pass :func:`why_not_carried`.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def relation_of_plan(
         The unit of instants.
     inputs, tables
         The time-varying inputs of the query and the windows in it, in that unit, and the tables, by key. A
-        scan of a table reads it, where there is none of its name.
+        scan reads the table itself if there is none with its name.
     """
     bags = Bags(gateway, inputs)
     lowering = _Lowering(bags, tables)
@@ -115,10 +115,10 @@ class _Inputs:
     tables: Mapping[str, DataFrame]
 
     def stream(self, name: str) -> None:
-        """None: streams have windows by now."""
+        """None: streams already have windows."""
 
     def view(self, name: str) -> None:
-        """None: views are relations by now."""
+        """None: views are already relations."""
 
     def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool]:
         """The columns of an input, and whether it is time-varying."""
@@ -143,7 +143,7 @@ class _Lowering:
         return self.known[id(node)]
 
     def net_by(self, node: plan.Node) -> frozenset[str] | None:
-        """The columns by which no row follows an equal one."""
+        """The columns for which no row follows an equal one at the same instant."""
 
         def input_net_by(one: plan.Input) -> frozenset[str] | None:
             found = self.bags.inputs[one.key].net_by if one.is_temporal else None
@@ -206,7 +206,7 @@ class _Lowering:
         assert_never(node)
 
     def _input_frame(self, node: plan.Input | plan.StreamWindow, temporal: TimeVarying) -> DataFrame:
-        """The rows of an input, of which a plan need not read all columns."""
+        """The rows of an input; a plan may read only some of its columns."""
         columns = temporal.columns
         if len(node.columns) < len(columns):
             places = dict(zip(temporal.names, columns, strict=True))
@@ -223,7 +223,7 @@ class _Lowering:
         return BagRows(frame.toDF(*_ids(node), *times), rows.is_temporal)
 
     def _of_clause(self, node: plan.ClauseRelation) -> BagRows:
-        """What a clause returns of its rows at each instant."""
+        """The result of a clause over its rows at each instant."""
         rows = self.bags.temporal(self.rows_of(node.input)).frame
         named = rows.select(*_ids(node.input), ENTER, LEAVE)
         named = named.toDF(*(column.name for column in node.input.columns), ENTER, LEAVE)
@@ -231,7 +231,7 @@ class _Lowering:
         return BagRows(made.toDF(*_ids(node), ENTER, LEAVE), is_temporal=True)
 
     def _only(self, node: plan.OneRow) -> BagRows:
-        """The one row of each key, of which there may not be more."""
+        """The only row of each key; several are an error."""
         rows, written = self.rows_of(node.input), node.written
         several = raising(
             "SCALAR_SUBQUERY_TOO_MANY_ROWS",

@@ -1,6 +1,6 @@
-"""A continuous query instant by instant: over what its inputs are at each, on the driver.
+"""A continuous query instant by instant: over its inputs at each instant, on the driver.
 
-This is what the query means, so it is how the reference runs all of it. Its work is that of one query for
+This defines the meaning of the query, so the reference runs everything in this way. Its work is one query for
 each instant at which an input changes.
 """
 
@@ -27,7 +27,7 @@ _AT_ONCE = 32
 
 
 Answer = Callable[[Mapping[str, DataFrame]], DataFrame]
-"""The rows of a query at an instant, of what its inputs are then."""
+"""The rows of a query at an instant, from its inputs at that instant."""
 
 
 def by_snapshots(
@@ -97,7 +97,7 @@ def _changes(collected: Any) -> list[int]:
 
 
 def _instants(collected: Any, firsts: Sequence[int]) -> list[int]:
-    """Those at which a window changes, and the logs' first."""
+    """The instants at which a window changes, and the logs' first instants."""
     changes = _changes(collected)
     return sorted({*changes, min(firsts)}) if firsts else changes
 
@@ -121,7 +121,7 @@ def _answers(
 
 
 def _lasting(answers: Sequence[pa.Table], instants: Sequence[int], columns: Sequence[str]) -> pa.Table | None:
-    """The rows of all instants, those that last with the instants between which they do."""
+    """The rows of all instants; rows that persist have the interval in which they do."""
     if not answers:
         return None
     rows = pa.concat_tables(answers)

@@ -1,7 +1,7 @@
 """Windows of streams as relations: when every row enters and leaves.
 
-Windows of time are arithmetic over the rowtime. Of windows from which rows push each other out: the row that
-pushes one out is a number of rows ahead in its partition, or the END of a WINDOW BY.
+Time windows are arithmetic over the rowtime. In windows from which rows push each other out, a row leaves
+when the row a number of rows ahead in its partition arrives, or at the END of a WINDOW BY.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["Sizes", "falls", "partition_keys", "windowed", "wrong_distance"]
 
 _VALUE, _LIMIT = "__value", "__limit"
 _FARTHEST = 2**31 - 1
-"""So many rows ahead Spark's ``lead`` can look."""
+"""The limit of Spark's ``lead``, in rows."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Sizes:
 def windowed(
     gateway: Gateway, stream: Stream, item: WindowedStream, sizes: Sizes, execution: str
 ) -> TimeVarying:
-    """The relation that a window makes of a stream."""
+    """The relation of a window over a stream."""
     window = item.window
     spec = WindowOfStream(
         granularity=sizes.granularity if window.is_now else None,
@@ -113,7 +113,7 @@ def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tu
 
 
 def _place(written: SqlText) -> tuple[str | None, Span | None]:
-    """Where the user wrote a text."""
+    """The position of a user's text."""
     place = written.written(0, len(written.render()))
     return place if place is not None else (None, None)
 
@@ -131,7 +131,7 @@ def wrong_distance(item: WindowedStream) -> AnalysisError:
 
 
 def falls(item: WindowedStream) -> AnalysisError:
-    """The error for values of RANGE … ON that fall."""
+    """The error for values of RANGE … ON that decrease."""
     sql, span = _place(item.on) if item.on is not None else (None, None)
     return AnalysisError(
         "the values of RANGE … ON fall from a row to a later one",
@@ -248,7 +248,7 @@ def _planned(
 def _window_by(
     gateway: Gateway, rows: DataFrame, order: str, start: str, end: str, outputs: str
 ) -> DataFrame:
-    """The rows with what a window that begins at each says of it."""
+    """The rows with the outputs of the WINDOW BY window that begins at each."""
     with gateway.views({"rows": rows}) as names:
         text = (
             f"SELECT s.*, {outputs} FROM {names['rows']} WINDOW BY w AS (TYPE SLIDING {order} {start} {end})"

@@ -94,7 +94,7 @@ class TableFunctions:
         self._names = frozenset({*functions, *(name.lower() for name in WINDOWS)})
 
     def text(self, start: int, stop: int) -> SqlText:
-        """A stretch of the text; where tables were made, their keys in `frames` stand in it."""
+        """A part of the text; for tables, it contains their keys in `frames`."""
         parts: list[SqlText] = []
         at = index = start
         while index < stop:
@@ -133,9 +133,9 @@ class TableFunctions:
         return SqlText.of(made, f"AS {quoted(name)} ") if name else made
 
     def _complete_groups(self, window: TableFunctionCall, alias: str) -> None:
-        """Have GROUP BY name all columns of a window where it names one that determines the others.
+        """Complete GROUP BY to all columns of a window if it names one that determines the others.
 
-        So what is of the group may be selected, as in ``SELECT wstart, wend … GROUP BY wend``.
+        So the others may be selected, as in ``SELECT wstart, wend … GROUP BY wend``.
         """
         tokens = self.tokens
         keys = _group_by(tokens, window.call.tokens[1])
@@ -176,12 +176,12 @@ class TableFunctions:
         return SqlText.of("(", windowed(window, rows), ") ")
 
     def columns(self, data: Range) -> StructType:
-        """Those of the relation that a function is of."""
+        """The columns of the function's input relation."""
         query = SqlText.of(self._prefix(data), "SELECT * FROM ", self._data(data))
         return self.gateway.sql(query, self.frames).schema if query.relations() else self.schema_of(query)
 
     def _data(self, data: Range) -> SqlText:
-        """The relation that a function is of, as FROM has it."""
+        """The function's input relation, as in FROM."""
         start, stop = data
         is_query = self.tokens.word(start) in ("SELECT", "WITH", "VALUES", "FROM", "TABLE")
         text = self.text(start, stop)
@@ -327,7 +327,7 @@ def _invalid(tokens: TokenList, at: Range, message: str, hint: str) -> AnalysisE
 
 
 def windows_by_definition(gateway: Gateway, window: TimeWindow, rows: DataFrame) -> DataFrame:
-    """The rows with the windows that the reference finds them in; it names columns of the rows."""
+    """The rows with the windows that the reference finds; it names columns of the rows."""
     names = [f"c{number}" for number in range(len(rows.columns))]
     inner = rows.toDF(*names)
     inside = dict(zip(rows.columns, names, strict=True))

@@ -47,7 +47,7 @@ class TimeVarying:
     streams
         The streams that it is derived from.
     net_by
-        Columns of `frame` such that no row is deleted at an instant at which one with equal values in them is
+        Columns of `frame` such that no row is deleted at the instant at which one with equal values is
         inserted; None if no such columns are known.
     since
         The first instant whose changes are returned; None for all.

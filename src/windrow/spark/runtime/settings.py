@@ -22,7 +22,7 @@ STATE_STORE = {
 """The state store of live queries on executors: Spark's default has no column families."""
 
 _ONE_AT_A_TIME = threading.RLock()
-"""Of two threads that change the same setting, one would put back what the other has set."""
+"""If two threads changed the same setting, one would restore the other's value."""
 
 
 @contextmanager

@@ -160,7 +160,7 @@ def span_of(footers: Sequence[Footer], column: str) -> tuple[int, int] | None:
 
 
 def ranges_of(footers: Sequence[Footer], column: str) -> list[tuple[int, int, int]] | None:
-    """The rows of each row group, and between which whole numbers, days or microseconds a column lies there.
+    """For each row group, its number of rows and the range of a column: integers, days or microseconds.
 
     None without statistics, or if there are NULLs.
     """

@@ -134,7 +134,7 @@ def _malformed(form: LineFormat, file: Path, number: int, line: bytes) -> InputE
 
 
 def _checked(text: DataFrame, form: LineFormat) -> DataFrame:
-    """The lines as column `line`, of which a malformed one fails the query that reads it."""
+    """The lines as column `line`; a malformed one fails the query that reads it."""
     condition = f"value RLIKE '^{form.pattern}$'"
     if form is BY_YEAR:
         condition += f" AND {_by_year_date('value')} IS NOT NULL"

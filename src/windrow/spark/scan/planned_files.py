@@ -51,9 +51,9 @@ class PlannedFiles:
     directories
         The expression ids of the columns whose values are in directories.
     files
-        The paths, as often as Spark reads them, and the values of their directories.
+        The paths, once for each time that Spark reads them, and the values of their directories.
     sides
-        Of each operator, which of its inputs leads to the files.
+        For each operator, the number of the input that leads to the files.
     """
 
     operators: Sequence[SparkNode]

@@ -54,18 +54,18 @@ def run_keyed(
     sides
         One or two relations with `ENTER` and `LEAVE`.
     keys
-        Columns of each of them; with none, one task has all rows.
+        Columns of each side; without keys, one task has all rows.
     result
         The columns of its result, before `ENTER` and `LEAVE`.
     origin, aggregates, first, windows, compared
-        As :class:`windrow.kernels.zset.keyed_operator.Keyed` has them.
+        As for :class:`windrow.kernels.zset.keyed_operator.Keyed`.
     until
         The conditions by which keys are complete, by their columns.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_QUERY`` for columns that tasks do not take.
+        ``UNSUPPORTED_QUERY`` for columns that tasks do not support.
     """
     for frame in sides:
         if (odd := not_in_memory(frame.schema)) is not None:

@@ -144,7 +144,7 @@ def _cuts(codes: np.ndarray, slices: int) -> tuple[int, ...]:
 
 
 def _cuts_between(ranges: list[tuple[int, int, int]], order: SortKey, slices: int) -> tuple[int, ...]:
-    """The same by the rows that lie between two values; none if much lies between the same ones."""
+    """The same from rows within ranges of values; empty if too many lie in the same range."""
     rows, least, greatest = np.array(ranges, np.int64).T
     apart = (greatest - least).astype(float).sum() <= 2 * float(greatest.max() - least.min())
     if not apart or slices < 2:

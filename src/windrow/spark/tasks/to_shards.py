@@ -11,7 +11,7 @@ from windrow.kernels.packing.messages import CELL
 __all__ = ["first_of_each", "to_shards"]
 
 _SEED = 42
-"""Of the hash by which Spark partitions."""
+"""The seed of the hash by which Spark partitions."""
 
 
 def to_shards(rows: DataFrame, shards: int) -> DataFrame:

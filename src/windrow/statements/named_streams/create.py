@@ -36,7 +36,7 @@ __all__ = ["create_named", "refuse_changed_rows", "refuse_other_stream"]
 
 
 def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: CreateStream) -> str:
-    """Make a named stream, or open the one that is there, and name it; what was done, as a plan.
+    """Create a named stream, or open an existing one, and name it; returns what was done, as a plan.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def create_named(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
 
 @dataclass(frozen=True)
 class _Declared:
-    """What CREATE STREAM says of a named stream."""
+    """The parts of CREATE STREAM for a named stream."""
 
     columns: pa.Schema
     rowtime: DeclaredColumn
@@ -89,7 +89,7 @@ class _Declared:
     schemes: Sequence[Scheme]
 
     def refuse_another(self, tokens: TokenList, create: CreateStream, found: Definition) -> None:
-        """Refuse a stream that is there and is not as it is declared."""
+        """Refuse an existing stream that differs from its declaration."""
         _refuse_another(tokens, create, found, self.columns, self.rowtime, self.ordering)
         known = found.ordering.future
         _refuse_another_length(tokens, create, "FUTURE", self.future, None if known is None else known.micros)
@@ -121,7 +121,7 @@ def _declared(gateway: Gateway, tokens: TokenList, create: CreateStream) -> _Dec
 
 
 def refuse_other_stream(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: CreateStream) -> None:
-    """Refuse CREATE STREAM IF NOT EXISTS where the session's stream of this name is not as it is declared.
+    """Refuse CREATE STREAM IF NOT EXISTS if the session's stream with this name differs from the declaration.
 
     Raises
     ------
@@ -170,7 +170,7 @@ def _refuse_other_promises(
     domain: Sequence[Pattern],
     schemes: Sequence[Scheme],
 ) -> None:
-    """Refuse a stream that is there and differs from its declaration; nothing may be left out."""
+    """Refuse an existing stream whose punctuations differ from its declaration; none may be left out."""
     words = {"CHECK"} if region_texts(columns, domain) != found.domain else set()
     if tuple(schemes) != found.schemes:
         words |= {"UNIQUE", "GROWING", "WHEN"}
@@ -186,7 +186,7 @@ def _refuse_other_promises(
 
 
 def _folder(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Path:
-    """The folder that is named, or the one beside Spark's own tables."""
+    """The named folder, or the one beside Spark's own tables."""
     if create.location is not None:
         return Path(tokens[create.location].text[1:-1])
     warehouse = str(gateway.spark.conf.get("spark.sql.warehouse.dir") or "")
@@ -234,7 +234,7 @@ _ROWTIMES = ("timestamp", "timestamp_ntz", "date", "bigint", "int")
 def _promises(
     gateway: Gateway, tokens: TokenList, create: CreateStream, rowtime: DeclaredColumn
 ) -> tuple[Ordering | None, float | None]:
-    """What rows say about later ones, and after how many seconds a silent producer is idle."""
+    """The order that rows follow, and the seconds after which a silent producer is idle."""
     ordering = None
     if "ORDERED" in create.options:
         ordering = Ordering.ordered()
@@ -256,7 +256,7 @@ def _refuse_another(
     rowtime: DeclaredColumn,
     ordering: Ordering | None,
 ) -> None:
-    """Refuse a stream that is there and is not as it is declared."""
+    """Refuse an existing stream whose columns or order differ from its declaration."""
     declared = Rowtime.of(columns, rowtime.name, rowtime.unit)
     if ordering not in (None, replace(found.ordering, future=None)):
         (word,) = {"ORDERED", "UNORDERED", "LAG"} & create.options.keys()
@@ -285,7 +285,7 @@ def _refuse_another(
 def _refuse_another_length(
     tokens: TokenList, create: CreateStream, word: str, wanted: float | None, known: int | None
 ) -> None:
-    """Refuse a stream that is there and has another length of this word, in microseconds, than is declared,
+    """Refuse an existing stream whose length for this word, in microseconds, differs from the declared one,
     in seconds.
     """
     if wanted is None or known == round(wanted * 1e6):

@@ -37,7 +37,7 @@ def insert(
     statement: Range,
     run_query: Callable[[str], Relation],
 ) -> Relation | None:
-    """Insert rows into a stream: how many are in and how many are late; None for other statements.
+    """Insert rows into a stream; returns the counts of inserted and late rows, None for other statements.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def _inserted(
 
 
 def _columns(tokens: TokenList, at: int, named: NamedStreamEntry) -> tuple[int, list[str]]:
-    """Where the rows begin, and the columns that they are for."""
+    """The token at which the rows begin, and their columns."""
     known = {name.lower(): name for name in named.stream.definition.columns.names}
     if not tokens.is_symbol(at, "(") or tokens.word(at + 1) in _QUERIES or tokens.is_symbol(at + 1, "("):
         return at, list(known.values())

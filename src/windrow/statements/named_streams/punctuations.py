@@ -21,7 +21,8 @@ __all__ = ["punctuate"]
 def punctuate(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, start: int, stop: int
 ) -> Relation | None:
-    """Write a bound or a punctuation of the session's producer; what was done, None for other statements.
+    """Write a bound or a punctuation of the session's producer; returns what was done, None for other
+    statements.
 
     Raises
     ------
@@ -62,6 +63,6 @@ def punctuate(
 
 
 def _said(gateway: Gateway, written: Written) -> Relation:
-    """How many bounds or punctuations of a statement are quarantined, which only FUTURE does."""
+    """How many bounds or punctuations of a statement were quarantined because of FUTURE."""
     frame = gateway.spark.createDataFrame([(int(written.is_quarantined),)], "quarantined BIGINT")
     return Relation(frame, "done when it was run", gateway)

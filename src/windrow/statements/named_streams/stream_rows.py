@@ -1,4 +1,4 @@
-"""What statements say of the rows of a named stream, in values that Spark evaluates."""
+"""Statements about rows of a named stream, whose values Spark evaluates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["StreamRows", "no_named_stream"]
 
 @dataclass(frozen=True)
 class StreamRows:
-    """What a statement says of the rows of a stream, whose values Spark evaluates in the columns' types."""
+    """The values of a statement about rows of a stream; Spark evaluates them in the columns' types."""
 
     gateway: Gateway
     tokens: TokenList
@@ -41,14 +41,14 @@ class StreamRows:
     columns: pa.Schema
 
     def domain(self, create: CreateStream) -> list[Pattern]:
-        """What no row matches, by CHECK."""
+        """The patterns that no row matches, from CHECK."""
         if create.check is None:
             return []
         whole = self.pattern(parse_conditions(self.tokens, *create.check))
         return [Pattern.of({name: ~own}) for name, own in whole.columns]
 
     def schemes(self, create: CreateStream) -> list[Scheme]:
-        """The punctuations of rows, by UNIQUE, GROWING and WHEN."""
+        """The schemes of expected punctuations, from UNIQUE, GROWING and WHEN."""
         found: list[Scheme] = []
         if create.unique:
             found.append(UniqueKey(self._names(create.unique)))
@@ -97,7 +97,7 @@ class StreamRows:
         return str(known[column.lower()])
 
     def _place(self, operand: Range, name: str) -> Place:
-        """The place of a value in the order of a column's."""
+        """The place of a value in the order of a column."""
         field = self.columns.field(name)
         kind = type_in_spark(field.type)
         piece = piece_of(self.tokens, *operand)
@@ -125,7 +125,7 @@ class StreamRows:
 
 
 def no_named_stream(catalog: Catalog, tokens: TokenList, name: str, target: Range) -> WindrowError:
-    """The error for a statement that adds to what is no named stream."""
+    """The error for a statement that inserts into something other than a named stream."""
     if name.lower() in catalog.names:
         return NotSupportedError(
             f"{name} is not a named stream: nothing can be added to it",

@@ -53,7 +53,7 @@ class Ahead:
 
     @classmethod
     def of(cls, future: Future, rowtimes: Ints, bounds: Ints | None, ptimes: Ints) -> Ahead:
-        """Of entries, which have `NO_BOUND` in place of a rowtime or bound that they lack."""
+        """The limits for entries, which have `NO_BOUND` in place of a missing rowtime or bound."""
         limits = future.limits(ptimes)
         if bounds is None:
             return cls(rowtimes > limits, np.zeros(len(limits), bool), limits)

@@ -1,4 +1,4 @@
-"""The skeleton of expressions, and what it says of them without Spark's analyser."""
+"""The skeleton of expressions, and its analysis without Spark."""
 
 from windrow.syntax.expressions.skeleton import Atoms, parse_expression
 

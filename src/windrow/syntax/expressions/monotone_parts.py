@@ -1,6 +1,7 @@
-"""Expressions that go with a part of theirs: they rise or fall where it rises, or differ where it does.
+"""Expressions that follow one of their parts: they increase or decrease as it increases, or differ if it
+does.
 
-One operation at a time: what stands around the part, which has the rest of them.
+One operation at a time: the operation around the part, which contains the others.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _ROUNDED = {"floor", "ceil", "ceiling"}
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """How an expression goes with a part of it.
+    """How an expression follows a part of it.
 
     Attributes
     ----------
@@ -50,10 +51,10 @@ class Going:
 
 
 def going(tokens: TokenList, start: int, stop: int) -> Going | None:
-    """How an expression goes with a part of it, where errors are raised for what its type has no value for.
+    """How an expression follows a part of it, if values outside its type raise errors.
 
-    Sums, differences and multiples with written numbers, quotients by these, casts of numbers and of integers
-    to text, FLOOR, CEIL, YEAR, texts put together with written ones, and what :func:`rising` knows of times.
+    Sums, differences and multiples with literal numbers, quotients by these, casts of numbers and of integers
+    to text, FLOOR, CEIL, YEAR, concatenation with literals, and the functions of times in :func:`rising`.
     """
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
         start, stop = start + 1, stop - 1
@@ -97,7 +98,7 @@ def _computed(tokens: TokenList, operator: str, left: Expression, right: Express
 
 
 def _cast(tokens: TokenList, part: Expression, whole: Range) -> Going | None:
-    """A cast, written in either way: the type follows the part."""
+    """A cast, in either syntax: the type follows the part."""
     start, stop = whole
     at = next(
         (at for at in range(part.range[1], stop) if tokens.word(at) == "AS" or tokens.is_symbol(at, "::")), -1
@@ -113,7 +114,7 @@ def _cast(tokens: TokenList, part: Expression, whole: Range) -> Going | None:
 
 
 def _number(tokens: TokenList, part: Expression) -> tuple[float, bool] | None:
-    """A written number, and whether it is a whole one."""
+    """A literal number, and whether it is whole."""
     if isinstance(part, OperationNode) and part.operator == "NEG":
         found = _number(tokens, part.operands[0])
         return None if found is None else (-found[0], found[1])

@@ -1,6 +1,6 @@
-"""Expressions that rise with a time in them: shifts, truncations and casts to coarser types.
+"""Expressions that increase with a time in them: shifts, truncations and casts to coarser types.
 
-Shifts by months are none: months end on different days, and so the evening of 30 January goes behind the
+Shifts by months are excluded: months end on different days, so the evening of 30 January moves to after the
 morning of 31 January.
 """
 
@@ -24,7 +24,7 @@ _COARSER = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ")
 
 
 def rising(tokens: TokenList, start: int, stop: int) -> Range | None:
-    """The part of an expression with which it rises: of shifts, truncations and casts of times."""
+    """The part of an expression with which it increases: for shifts, truncations and casts of times."""
     if tokens.is_symbol(start + 1, "(") and tokens.partner[start + 1] == stop - 1:
         word = tokens.word(start)
         if word in _CALLS_OF_TIME:
@@ -44,7 +44,7 @@ def rising(tokens: TokenList, start: int, stop: int) -> Range | None:
 
 
 def _is_of_length(tokens: TokenList, at: int) -> bool:
-    """Whether a token may stand in a length of time behind INTERVAL: a value, a unit, TO."""
+    """Whether a token may be in a length of time after INTERVAL: a value, a unit, TO."""
     return tokens[at].kind in (TokenKind.NUMBER, TokenKind.STRING) or tokens.word(at).rstrip("S") in (
         *_UNITS,
         "TO",
@@ -52,7 +52,7 @@ def _is_of_length(tokens: TokenList, at: int) -> bool:
 
 
 def _is_unit(tokens: TokenList, stretch: Range) -> bool:
-    """Whether a unit of time is written there: of others there is no time."""
+    """Whether the range is a unit of time; other units have no time."""
     start, stop = stretch
     is_text = stop - start == 1 and tokens[start].kind is TokenKind.STRING
     return is_text and tokens[start].text[1:-1].upper() in _UNITS
@@ -63,9 +63,9 @@ STEADY = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z")
 
 
 def goes_by_zone(tokens: TokenList, start: int, stop: int, *, is_local: bool = False) -> bool:
-    """Whether there is a shift or a cast by local time, which can go back while time goes on.
+    """Whether there is a shift or a cast by local time, which can go back while time advances.
 
-    For times that are `is_local`, as those of TIMESTAMP_NTZ, only a cast is one.
+    For times that are `is_local`, such as TIMESTAMP_NTZ, only a cast is one.
     """
     for at in range(start, stop):
         if not is_local and tokens.word(at) == "INTERVAL" and _OF_DAYS.search(tokens.text(at + 1, stop)):

@@ -1,9 +1,8 @@
 """The skeleton of a Spark SQL expression: enough to see what each part of a predicate reads.
 
-Operators, predicates, calls and names are taken apart, on request CASE, CAST, ``||`` and LIKE
-too; whatever else Spark knows (lambdas, subscripts, subqueries) stays an :class:`Opaque` stretch with the
-names that it mentions. The parser never refuses a text: what it cannot take apart is opaque, and Spark
-judges it. Precedence is Spark's
+Operators, predicates, calls and names are parsed, and on request CASE, CAST, ``||`` and LIKE. Anything else
+in Spark's SQL (lambdas, subscripts, subqueries) is an :class:`Opaque` range with the names in it. The parser
+never refuses a text: what it cannot parse is opaque, and Spark checks it. Precedence is Spark's
 (``SqlBaseParser.g4``: OR < AND < NOT < predicates < | < ^ < & < shifts < + - || < * / % DIV < unary).
 """
 
@@ -52,18 +51,19 @@ _NOT_NAMES = {
     "TIME",
 }
 _NESTED, _HIGHEST = 40, 120
-"""So many brackets, calls and CASE one in the other, and so many operations, are taken apart: what goes
-through an expression calls itself for each."""
+"""The limits of nesting of brackets, calls and CASE, and of operations: functions over expressions are
+recursive.
+"""
 _CONSTANTS = {"TRUE", "FALSE", "NULL"}
 _WITH_UNITS = {"timestampdiff", "datediff", "date_diff", "timestampadd", "dateadd", "date_add"}
 
 
 class _UnknownFormError(Exception):
-    """The stretch has a form that this parser does not take apart."""
+    """The range has a form that this parser does not support."""
 
 
 Atoms = Mapping[int, Expression]
-"""What stretches stand for, by their first tokens: names, or what is made of names."""
+"""Substitutes for ranges, by their first tokens: names, or expressions made of names."""
 
 
 def parse_expression(
@@ -75,11 +75,10 @@ def parse_expression(
     deeply: bool = False,
     alone: Collection[int] | None = None,
 ) -> Expression:
-    """The expression between tokens `start` and `stop`, in which `atoms` are what they stand for.
+    """The expression between tokens `start` and `stop`, with `atoms` as substitutes.
 
-    `deeply` also takes apart CASE, CAST, ``||``, LIKE, and functions with a unit of time. Where `alone` is
-    given, what stands around subqueries is taken apart too: those that open at its tokens mention no names of
-    what is around them but atoms.
+    `deeply` also parses CASE, CAST, ``||``, LIKE, and functions with a unit of time. With `alone`, the text
+    around subqueries is parsed too: those that open at its tokens mention no outer names except atoms.
     """
     try:
         parser = _Parser(tokens, start, stop, atoms or {}, deeply, alone)
@@ -92,7 +91,7 @@ def parse_expression(
 
 
 def _is_high(expression: Expression) -> bool:
-    """Whether more operations and calls stand one in the other than are taken apart."""
+    """Whether operations and calls are nested more deeply than the parser supports."""
     height, level = 0, [expression]
     while level and height <= _HIGHEST:
         height += 1
@@ -108,9 +107,9 @@ def _is_high(expression: Expression) -> bool:
 def _paths(
     tokens: TokenList, start: int, stop: int, atoms: Atoms, alone: Collection[int] = ()
 ) -> Iterator[Name]:
-    """Dotted paths of a stretch, function names and the like left out where the form shows them.
+    """Dotted paths of a range, except function names and the like if their form shows them.
 
-    Of the subqueries that stand `alone`, atoms.
+    In subqueries that stand `alone`, only atoms.
     """
     at = start
     while at < stop:
@@ -503,7 +502,7 @@ class _Parser:
         return Opaque(tuple(_paths(self.tokens, start, stop, self.atoms, self.alone or ())), (start, stop))
 
     def opens_query(self) -> bool:
-        """Whether a subquery stands at the cursor that is not to make all around it opaque."""
+        """Whether a subquery is at the cursor that does not make the expression around it opaque."""
         return self.alone is not None and self.at < self.stop and opens_query(self.tokens, self.at)
 
 

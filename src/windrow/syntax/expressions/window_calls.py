@@ -1,4 +1,4 @@
-"""Functions over windows, ``f(…) OVER (…)``: which there are, and which rows of its partition each reads."""
+"""Window functions, ``f(…) OVER (…)``: where they are, and which rows of its partition each reads."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OTHERS = {"DISTRIBUTE", "SORT", "CLUSTER"}
 
 @dataclass(frozen=True, slots=True)
 class OverCall:
-    """A function over a window.
+    """A call of a window function.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class OverCall:
 
 
 def window_calls(tokens: TokenList, stretches: Iterable[Range], named: Range | None) -> list[OverCall]:
-    """The functions over windows in some stretches; `named` are the definitions of WINDOW.
+    """The window functions in some ranges; `named` are the definitions of WINDOW.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def window_calls(tokens: TokenList, stretches: Iterable[Range], named: Range | N
 
 
 def is_over(tokens: TokenList, at: int) -> bool:
-    """Whether the token is the OVER of a function over a frame."""
+    """Whether the token is the OVER of a window function."""
     after_nulls = tokens.word(at - 1) == "NULLS" and tokens.word(at - 2) in ("IGNORE", "RESPECT")
     return tokens.word(at) == "OVER" and tokens.is_symbol(at - 3 if after_nulls else at - 1, ")")
 
@@ -166,7 +166,7 @@ def _reads(tokens: TokenList, function: str, arguments: Range, frame: Range) -> 
 
 
 def _is_past(tokens: TokenList, bound: Range) -> bool:
-    """Whether a frame that ends there certainly has no row after the row itself: not with -1 PRECEDING."""
+    """Whether a frame with this end certainly has no row after the current one: not with -1 PRECEDING."""
     start, stop = bound
     if tokens.word(stop - 1) == "FOLLOWING":
         return False
@@ -175,7 +175,7 @@ def _is_past(tokens: TokenList, bound: Range) -> bool:
 
 
 def _count(tokens: TokenList, stretch: Range) -> int | None:
-    """A number of rows that is written as one."""
+    """A literal number of rows."""
     start, stop = stretch
     is_number = stop - start == 1 and tokens[start].kind is TokenKind.NUMBER and tokens[start].text.isdigit()
     return int(tokens[start].text) if is_number else None

@@ -12,13 +12,13 @@
         [SUBSET name = (variable, …), …]
         DEFINE variable AS condition, … )
 
-and of the like in a window of OVER, which has a frame:
+and of the similar clause in a window of OVER, which has a frame:
 
     ( [name] [PARTITION BY …] ORDER BY … [MEASURES …]
       ROWS BETWEEN CURRENT ROW AND { CURRENT ROW | n FOLLOWING | UNBOUNDED FOLLOWING } [EXCLUDE NO OTHERS]
       [AFTER MATCH SKIP …] [INITIAL | SEEK] PATTERN ( pattern ) [WITHIN …] [SUBSET …] DEFINE … )
 
-None of these words is reserved. A part begins where its words stand and no operand is missing before them.
+None of these words is reserved. A part begins at its words, unless an operand is missing before them.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class _Parser(Cursor):
     # -- parts, in the order of the grammar ------------------------------------------------------
 
     def list_after(self, *words: str) -> list[Range]:
-        """The items of a comma-separated list after these words; none where they do not stand."""
+        """The items of a comma-separated list after these words; none if the words are not here."""
         if not self.words(*words):
             return []
         self.at += len(words)
@@ -150,13 +150,13 @@ class _Parser(Cursor):
         return following.kind is TokenKind.NUMBER or following.word in ("INTERVAL", "INCLUSIVE")
 
     def named_key(self, item: Range) -> tuple[Range, str | None]:
-        """A key of PARTITION BY, and the name that it is given."""
+        """A key of PARTITION BY, and its alias."""
         start, stop = item
         named = stop - start > 2 and self.tokens.word(stop - 2) == "AS" and self.tokens[stop - 1].is_name
         return ((start, stop - 2), self.tokens[stop - 1].name) if named else (item, None)
 
     def place_of_order(self) -> Span:
-        """Where ORDER BY would stand."""
+        """The position where ORDER BY is missing."""
         if not self.begins_part(self.at) and self.at < self.stop:
             self.fail(["PARTITION BY", "ORDER BY"])
         return self.here()
@@ -190,7 +190,7 @@ class _Parser(Cursor):
         return Named(token.name, token.span, (start, stop - 2))
 
     def rows_per_match(self) -> tuple[bool, bool, bool]:
-        """All rows, empty matches shown, unmatched rows shown."""
+        """Whether the output has all rows, empty matches, and unmatched rows."""
         if self.words("ONE", "ROW", "PER") or self.words("ALL", "ROWS", "PER"):
             is_whole = self.tokens.word(self.at + 3) == "MATCH"
             self.at += 0 if is_whole else 3
@@ -255,7 +255,7 @@ class _Parser(Cursor):
         return True
 
     def timer_events(self) -> bool:
-        """Whether CQL's words that go with DURATION stand here."""
+        """Whether CQL's words that go with DURATION are here."""
         stands = self.words("INCLUDE", "TIMER", "EVENTS")
         self.at += 3 * stands
         return stands
@@ -322,7 +322,7 @@ class _Parser(Cursor):
         return self.misplaced("WITHIN and DURATION stand beside each other", (self.at, self.at + 1), hint)
 
     def length(self) -> Length:
-        """A length of time, or of what numbers the keys are."""
+        """A length of time, or of numeric keys."""
         start = self.at
         stop = start if self.begins_part(start) else self.end_of_part()
         if start == stop:
@@ -444,7 +444,7 @@ class _Parser(Cursor):
 
 
 class _WindowParser(_Parser):
-    """The same, of a window of OVER."""
+    """The parser of a window of OVER."""
 
     what, order = "a window with a pattern", _FRAME_ORDER
 
@@ -453,7 +453,7 @@ class _WindowParser(_Parser):
         self.named = named
 
     def keys(self) -> tuple[list[Range], list[Range]]:
-        """PARTITION BY and ORDER BY, of the window that is named first or written out."""
+        """PARTITION BY and ORDER BY, of the named window at its beginning or written out."""
         base: tuple[list[Range], list[Range]] = ([], [])
         at, token = self.at, self.tokens[self.at]
         follows = self.begins_part(at + 1) or self.tokens.word(at + 1) in _FRAMES
@@ -538,7 +538,7 @@ class _WindowParser(_Parser):
         return following
 
     def framed(self, name: Token) -> AnalysisError:
-        """Of a window that refines one with a frame, which SQL does not have."""
+        """The error for a window that refines one with a frame, which SQL does not allow."""
         return AnalysisError(
             f"window {name.name} has a frame, so no other window can refine it",
             condition="INVALID_PATTERN_FRAME",

@@ -1,4 +1,4 @@
-"""What the names in MATCH_RECOGNIZE must be: variables of the pattern, subsets, definitions and measures."""
+"""The rules for names in MATCH_RECOGNIZE: variables of the pattern, subsets, definitions and measures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["check_names"]
 
 
 def check_names(tokens: TokenList, clause: MatchClause) -> None:
-    """Refuse names of variables, subsets and measures that cannot be.
+    """Refuse invalid names of variables, subsets and measures.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What the parser of MATCH_RECOGNIZE finds: frozen trees of ranges of tokens."""
+"""The nodes that the parser of MATCH_RECOGNIZE makes: frozen trees of ranges of tokens."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Subset:
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """How the search goes on after a match: ``past last``, ``next``, ``first`` or ``last`` of `target`."""
+    """Where the search resumes after a match: ``past last``, ``next``, ``first`` or ``last`` of `target`."""
 
     kind: str
     target: str | None
@@ -83,7 +83,9 @@ class MatchClause:
 
 @dataclass(frozen=True, slots=True)
 class MatchRelation:
-    """A relation in FROM with the clause: the range of both, the relation's alone, the queries it sees."""
+    """A relation in FROM with the clause: the range of both, the relation's alone, and the queries it
+    sees.
+    """
 
     range: Range
     source: Range

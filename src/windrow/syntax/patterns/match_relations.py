@@ -42,7 +42,7 @@ def parameter_marks(tokens: TokenList) -> tuple[int, ...]:
 
 
 def match_lengths(tokens: TokenList, clause: MatchClause) -> Iterator[Length]:
-    """The numbers of rows in navigations of a clause that have parameters in them."""
+    """The numbers of rows in navigations of a clause that contain parameters."""
     for item in (*clause.measures, *clause.defines):
         for at in range(*item.expression):
             if tokens.word(at) not in _NAVIGATIONS or not tokens.is_symbol(at + 1, "("):
@@ -115,6 +115,6 @@ def _start_of_relation(tokens: TokenList, at: int) -> int | None:
 
 
 def _lists_rows(tokens: TokenList, start: int, comma: int) -> bool:
-    """Whether a comma stands between the rows of VALUES."""
+    """Whether a comma separates the rows of VALUES."""
     rows = [index for index in tokens.level(start + 1, comma) if tokens.parent[index] == tokens.parent[start]]
     return tokens.word(start) == "VALUES" and not any(tokens[index].is_name for index in rows)

@@ -1,4 +1,4 @@
-"""Finds the SELECTs that have windows of OVER with row patterns, and what is called over these."""
+"""Finds the SELECTs that have windows of OVER with row patterns, and the calls over these."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PatternWindow:
-    """A window with a pattern; `name` is empty where it stands in OVER itself."""
+    """A window with a pattern; `name` is empty if it is in OVER itself."""
 
     name: str
     range: Range
@@ -41,9 +41,9 @@ class PatternWindow:
 
 @dataclass(frozen=True, slots=True)
 class PatternWindowCall:
-    """What stands before OVER and the window; `range` has both.
+    """A call or measure before OVER, and the window; `range` has both.
 
-    `measure` is the name of a measure, None for a function, which stands in `function`.
+    `measure` is the name of a measure; it is None for a function, which is in `function`.
     """
 
     range: Range
@@ -56,11 +56,11 @@ class PatternWindowCall:
 class PatternBlock:
     """A SELECT over windows with patterns.
 
-    `source` is FROM and WHERE, `relations` what stands in FROM, `alias` the name of its relation, if it has
-    one and not several, which are `joined`. `other_windows` are the definitions of windows without patterns,
-    `qualify` is QUALIFY with its condition, before or after them, and `tail` what stands after both.
-    `made_by` is where the clause begins of which the windows' rows are, GROUP BY, HAVING or WINDOW BY; None
-    for those of FROM.
+    `source` is FROM and WHERE, `relations` the relations in FROM, `alias` the name of its only relation;
+    several are `joined`. `other_windows` are the definitions of windows without patterns, `qualify` is
+    QUALIFY with its condition, before or after them, and `tail` is the part after both. `made_by` is the
+    position of the clause that makes the windows' rows: GROUP BY, HAVING or WINDOW BY; None for those of
+    FROM.
     """
 
     range: Range
@@ -79,7 +79,7 @@ class PatternBlock:
 
 
 def find_pattern_windows(tokens: TokenList) -> list[PatternBlock]:
-    """Every SELECT with such windows, as they stand in the text.
+    """Every SELECT with such windows, in the order of the text.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def _is_definition(tokens: TokenList, opened: int) -> bool:
 
 
 def select_around(tokens: TokenList, opened: int) -> int:
-    """The SELECT in which a window stands."""
+    """The SELECT that contains a window."""
     inside = opened
     while True:
         start, _ = level_around(tokens, inside)
@@ -209,7 +209,7 @@ def _query_of(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock
 
 
 def _rows_of(tokens: TokenList, own: list[int], marks: dict[str, int]) -> tuple[int | None, int, int | None]:
-    """The clause that makes the rows, a token from which on the windows follow, and their list."""
+    """The clause that makes the rows, the token from which the windows follow, and their list."""
     window_by = next((at for at in own if begins_window_by(tokens, at)), None)
     if window_by is None:
         made_by = min((marks[word] for word in ("GROUP", "HAVING") if word in marks), default=None)
@@ -248,7 +248,7 @@ def _windows(
 def _calls(
     tokens: TokenList, part: Range, named: dict[str, PatternWindow], inline: dict[int, PatternWindow]
 ) -> Iterator[PatternWindowCall]:
-    """What is called over the windows in a stretch; subqueries have windows of their own."""
+    """The calls over the windows in a range; subqueries have their own windows."""
     at = part[0]
     while at < part[1]:
         if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
@@ -287,7 +287,7 @@ def _refuse_copy(tokens: TokenList, at: int, named: dict[str, PatternWindow]) ->
 
 
 def _start_of_call(tokens: TokenList, over: int) -> int:
-    """The first token of what stands before OVER: a name, or a function with FILTER after it."""
+    """The first token of the call before OVER: a name, or a function followed by FILTER."""
     start = over - 1
     if tokens.word(start) == "NULLS" and tokens.word(start - 1) in ("IGNORE", "RESPECT"):
         start -= 2
@@ -317,7 +317,7 @@ def _stop_of_from(tokens: TokenList, source: Range) -> int:
 
 
 def _alias(tokens: TokenList, source: Range) -> Range | None:
-    """The name of the one relation of FROM."""
+    """The name of the only relation of FROM."""
     start = source[0] + 1
     last = _stop_of_from(tokens, source) - 1
     if (

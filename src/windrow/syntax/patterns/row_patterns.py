@@ -1,4 +1,4 @@
-"""The parser of a row pattern, as it stands in the parentheses of PATTERN.
+"""The parser of a row pattern, in the parentheses of PATTERN.
 
     pattern   := sequence { '|' sequence }
     sequence  := factor { factor }
@@ -7,8 +7,8 @@
                | PERMUTE '(' pattern { ',' pattern } ')'
     quantifier := ( '*' | '+' | '?' | '{' n '}' | '{' [n] ',' [m] '}' ) [ '?' ]
 
-What is tried first is the standard's: the alternative further left, the more iterations of a quantifier,
-the fewer of a reluctant one.
+The standard defines the order of attempts: the left alternative first; for a quantifier more iterations
+first, for a reluctant one fewer.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Quantified:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """A part whose rows are matched and not put out under ALL ROWS PER MATCH."""
+    """A part whose rows are matched and not output under ALL ROWS PER MATCH."""
 
     part: Pattern
     span: Span
@@ -114,7 +114,7 @@ def parse_pattern(tokens: TokenList, opened: int) -> Pattern:
 
 
 def variables_of(pattern: Pattern) -> dict[str, Span]:
-    """The variables of a pattern in the order in which they first stand there, with that place."""
+    """The variables of a pattern in the order of their first occurrence, with its position."""
     found: dict[str, Span] = {}
     for variable in variables_written(pattern):
         found.setdefault(variable.name, variable.span)
@@ -136,7 +136,7 @@ def variables_written(pattern: Pattern) -> Iterator[PatternVariable]:
 
 
 def may_be_empty(pattern: Pattern) -> bool:
-    """Whether no row at all may match a pattern."""
+    """Whether a pattern may match no row."""
     match pattern:
         case Concatenation(parts=parts) | Permutation(parts=parts):
             return all(map(may_be_empty, parts))
@@ -305,7 +305,7 @@ class _Parser:
         return Permutation(parts, self.tokens.span(first, self.at))
 
     def permuted(self, start: int, stop: int) -> list[tuple[int, int]]:
-        """The ranges between the commas of a list, but for those in braces."""
+        """The ranges between the commas of a list, except commas in braces."""
         depth, cuts = 0, []
         for index in self.tokens.level(start, stop):
             depth += self.tokens.is_symbol(index, "{") - self.tokens.is_symbol(index, "}")

@@ -1,4 +1,4 @@
-"""Queries in brackets that stand apart: before a window of a stream, so that they are streams themselves."""
+"""Separate queries in brackets: they precede a window of a stream, so they are streams themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ __all__ = ["clauses_apart"]
 
 
 def clauses_apart(tokens: TokenList, statement: Range) -> Iterator[tuple[int, Range]]:
-    """The queries in ``(SELECT …) [RANGE …]`` that have no windows inside, and where their brackets open."""
+    """The queries in ``(SELECT …) [RANGE …]`` that contain no windows, and the tokens at which their brackets
+    open.
+    """
     at, stop = statement
     while at < stop:
         inside = _query_at(tokens, at)

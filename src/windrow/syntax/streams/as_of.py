@@ -1,8 +1,8 @@
-"""Reads joins with versions: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON ...; and relations of the past:
-FROM s FOR SYSTEM_TIME AS OF '…'.
+"""Reads temporal joins: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON ...; and relations of the past: FROM
+s FOR SYSTEM_TIME AS OF '…'.
 
-The versions are the rows of a stream; of those of one key, one is valid from its rowtime on until that of the
-next. The key is what the condition compares for equality.
+The versions are the rows of a stream; a version is valid from its rowtime until that of the next one with the
+same key. The key is the column that the condition compares for equality.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTHERS = {"RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI"}
 
 @dataclass(frozen=True)
 class AsOf:
-    """A join with the versions of a stream.
+    """A temporal join with the versions of a stream.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Past:
 
 
 def pasts(tokens: TokenList, names: Collection[str]) -> list[Past]:
-    """The relations with these names, in lower case, that are as of a time that no row has.
+    """The relations with these names, in lower case, that are as of a time without columns.
 
     >>> from windrow.syntax.tokens import tokenize
     >>> of = "FOR SYSTEM_TIME AS OF"
@@ -127,7 +127,7 @@ def _end_of_instant(tokens: TokenList, first: int) -> int | None:
 
 
 def as_of_joins(tokens: TokenList, streams: Collection[str]) -> list[AsOf]:
-    """The joins with versions of these streams, by their names in lower case.
+    """The temporal joins with these streams, by their names in lower case.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def _read(tokens: TokenList, name: int, first: int) -> AsOf:
 
 
 def _stop(tokens: TokenList, at: int) -> int:
-    """Where the bracket ends in which a token is, or the text."""
+    """The end of the bracket around a token, or of the text."""
     opened = (tokens.partner[start] for start in range(at) if tokens.is_symbol(start, "("))
     return min((end for end in opened if end >= at), default=len(tokens))
 
@@ -192,7 +192,7 @@ def _end_of_condition(tokens: TokenList, start: int, stop: int) -> int:
 
 
 def _key(tokens: TokenList, part: Range, alias: str) -> str | None:
-    """The column of the versions that a condition compares with one of the others."""
+    """The version column that a condition compares with a column of another relation."""
     start, stop = part
     equal = [at for at in tokens.level(start, stop) if tokens.is_symbol(at, "=")]
     if len(equal) != 1:

@@ -2,9 +2,9 @@
 
     c2 || "xyz"  →  NULLIF(CONCAT(COALESCE(CAST(c2 AS STRING), ''), COALESCE(CAST('xyz' AS STRING), '')), '')
 
-`+`, `-` and `||` are one level of precedence, from left to right, in CQL as in Spark. So the operands of `||`
-are found by reading no more of an expression than its operands: all that has another operator around it stays
-the text that it was, with its comments and places.
+`+`, `-` and `||` have one level of precedence, from left to right, in CQL as in Spark. So the operands of
+`||` are found by parsing no more of an expression than its operands: everything under another operator stays
+the original text, with its comments and positions.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def in_spark(tokens: TokenList) -> SqlText | None:
 
 
 class _Translator:
-    """Finds what is to be written elsewise: words before and after tokens, and in place of them."""
+    """Finds the texts to rewrite: words before and after tokens, and replacements of them."""
 
     def __init__(self, tokens: TokenList) -> None:
         self.tokens = tokens
@@ -115,7 +115,7 @@ class _Translator:
     # -- operands, each of which ends before a token, with the stretches in its brackets ----------------
 
     def _chain(self, start: int, stop: int) -> tuple[int, list[Range]] | None:
-        """What `+`, `-` and `||` join from a token on."""
+        """The operands of `+`, `-` and `||` from a token on."""
         first = self._product(start, stop)
         if first is None:
             return None
@@ -199,7 +199,7 @@ class _Translator:
         return self._postfixes(at + 1, stop, [])
 
     def _postfixes(self, at: int, stop: int, inside: list[Range]) -> tuple[int, list[Range]]:
-        """Past subscripts, fields, casts, and what belongs to a call."""
+        """The token after subscripts, fields and casts, and the parts of calls in them."""
         tokens = self.tokens
         while at < stop:
             token, word = tokens[at], tokens.word(at)
@@ -230,7 +230,7 @@ class _Translator:
 
     @cached_property
     def behind_signs(self) -> list[int]:
-        """Of each token the first one from there on that is no sign."""
+        """For each token, the first token from there on that is not a sign."""
         places = list(range(len(self.tokens) + 1))
         for at in reversed(range(len(self.tokens))):
             token = self.tokens[at]
@@ -240,7 +240,7 @@ class _Translator:
 
     @cached_property
     def ends_of_cases(self) -> dict[int, int]:
-        """Of each CASE its END, in the same brackets."""
+        """For each CASE its END, in the same brackets."""
         opened: dict[int, list[int]] = {}
         ends = {}
         for index, parent in enumerate(self.tokens.parent):
@@ -266,7 +266,7 @@ class _Translator:
         return min(at, stop)
 
     def _read_time(self, at: int, kind: str) -> None:
-        """Write a time that has the month first as Spark does."""
+        """Rewrite a time with the month first in Spark's form."""
         found = _AMERICAN.fullmatch(self.tokens[at].text[1:-1])
         if found is not None and kind in _TIMES:
             self.instead[at] = f"'{found[3]}-{found[1]}-{found[2]}{found[4] or ''}'"
@@ -294,7 +294,7 @@ class _Translator:
             yield from tokens.split(start, next(ends, end))
 
     def _name(self, start: int, stop: int) -> None:
-        """Name a column that has no name by what is written."""
+        """Name an unnamed column by its text."""
         tokens, inside = self.tokens, range(start, stop)
         if not any(
             index in self.before or self.instead.get(index) == "current_timestamp()" for index in inside
@@ -320,7 +320,7 @@ def _ends_operand(token: Token) -> bool:
 
 
 def _single_quoted(inside: str) -> str:
-    r"""A string's inside, with its escapes, in single quotes.
+    r"""A string's content, with its escapes, in single quotes.
 
     >>> _single_quoted(r'a\"b'), _single_quoted("it's")
     ('\'a\\"b\'', "'it\\'s'")

@@ -49,7 +49,7 @@ class CreateStream:
     name, target, columns
         The name of the stream, its token, and the columns.
     replace, if_not_exists
-        Whether what has the name is replaced, or kept.
+        Whether an existing stream is replaced, or remains.
     source
         A table's name or a path; None for a named stream.
     location
@@ -60,7 +60,7 @@ class CreateStream:
         The tokens of ``ORDERED``, ``UNORDERED``, ``LAG``, ``IDLE``, ``FUTURE``, ``RETAIN``, ``CHECK``,
         ``UNIQUE``, ``GROWING`` and ``WHEN``, by these words.
     lag, idle, future, retain
-        The lengths that they give, which have units.
+        Their lengths, which have units.
     check, when
         The conditions of ``CHECK`` and ``WHEN``.
     unique, growing, ends
@@ -129,7 +129,7 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
 
 
 class _OptionsParser:
-    """Reads what follows the columns of CREATE STREAM."""
+    """Reads the options after the columns of CREATE STREAM."""
 
     def __init__(self, tokens: TokenList, at: int, stop: int, wrong: Callable[..., ParseError]) -> None:
         self.tokens, self.at, self.stop, self.wrong = tokens, at, stop, wrong
@@ -183,7 +183,7 @@ class _OptionsParser:
         return replace(create, options=options)
 
     def bracket(self, word: str) -> int:
-        """The bracket after a word, which is passed by."""
+        """The bracket after a word; moves past it."""
         at = self.at
         if at >= self.stop or not self.tokens.is_symbol(at, "("):
             raise self.wrong(f"expected a bracket after {word}", min(at, self.stop), f"write {word} (…)")
@@ -249,7 +249,7 @@ def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) ->
 
 
 def _part(tokens: TokenList, at: int, stop: int) -> str:
-    """The word before the name of a column that says what it is in the log; `producer STRING` has none."""
+    """The word before the name of a column that states its part in the log; `producer STRING` has none."""
     word = tokens.word(at)
     if word == "ROWTIME":
         return word if at + 1 < stop and tokens[at + 1].is_name else ""

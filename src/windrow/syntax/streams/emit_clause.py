@@ -21,7 +21,7 @@ _SHAPES = "EMIT STREAM, EMIT AFTER WATERMARK, EMIT STREAM AFTER DELAY INTERVAL 5
 _AFTER_EMIT = ("STREAM", "AFTER", "ALLOWED", "STATE")
 _CHANGES, _FINAL = "EMIT STREAM emits every change", "EMIT AFTER WATERMARK emits each row once it is final"
 _ELSEWHERE = {"CHANGES": _CHANGES, "CHANGELOG": _CHANGES, "FINAL": _FINAL, "ON": _FINAL}
-"""What other systems write after EMIT, and what it is here."""
+"""The words of other systems after EMIT, and their equivalents."""
 _WORDS = re.compile(
     r"\bemit\b|\bas\s+of\s+system\s+time\b|\ballowed\s+lateness\b|\bstate\s+lifetime\b", re.IGNORECASE
 )
@@ -29,7 +29,7 @@ _WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """A query, and when it emits.
+    """A query, and its EMIT clauses.
 
     Attributes
     ----------
@@ -65,12 +65,12 @@ class Emission:
 
     @property
     def says_how(self) -> bool:
-        """Whether any of the clauses is there."""
+        """Whether it has any of the clauses."""
         return any(part is not None for part in (self.emit, self.as_of, self.lateness, self.state_ttl))
 
     @property
     def says(self) -> Range | None:
-        """The first of them, without its word."""
+        """The range of the first clause, without its word."""
         length = self.lateness or self.state_ttl
         return self.emit or self.as_of or (None if length is None else length.tokens)
 
@@ -117,12 +117,12 @@ def has_clauses(text: str) -> bool:
 
 
 def clauses_in(tokens: TokenList, start: int, stop: int) -> list[int]:
-    """Where these clauses begin in a stretch, inside of brackets too."""
+    """The positions of these clauses in a range, including inside brackets."""
     return [at for at in range(start, stop) if _clause(tokens, at, stop)]
 
 
 def _clause(tokens: TokenList, at: int, stop: int) -> str:
-    """The name of the clause that begins at a token, or nothing."""
+    """The name of the clause that begins at a token; empty if none does."""
     if tokens.is_symbol(at - 1, ".") or at >= stop:
         return ""
     word, after = tokens.word(at), tokens.word(at + 1) if at + 1 < stop else ""
@@ -143,7 +143,7 @@ _BEFORE_NAMES = {
 
 
 def _needs_operand(tokens: TokenList, at: int) -> bool:
-    """Whether what follows a token is a name, not a clause."""
+    """Whether the word after a token is a name, not a clause."""
     if at < 0:
         return False
     if tokens.word(at) == "ALL" and tokens.word(at - 1) in ("BY", "LIMIT"):

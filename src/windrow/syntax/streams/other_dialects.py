@@ -1,8 +1,8 @@
-"""Reads away what stands around streams in other dialects: SELECT STREAM, FROM STREAM t WATERMARK …, and
+"""Reads and removes words about streams of other dialects: SELECT STREAM, FROM STREAM t WATERMARK …, and
 ORDER BY ts WITHIN INTERVAL ….
 
-They are left out of the text, with spaces in their place, so that positions stay those of the text as
-written; what they said is remembered by where it stood.
+Spaces replace them in the text, so positions stay those of the text as written; their meaning is stored by
+position.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Watermark:
 
     @property
     def end(self) -> int:
-        """The token after all of it."""
+        """The token after the clause."""
         last = self.future or self.delay
         return self.name[1] if last is None else last.tokens[1]
 
@@ -123,7 +123,7 @@ def spelled(tokens: TokenList, start: int, stop: int, nested: Sequence[int] = ()
 
 
 def selects_stream(tokens: TokenList, at: int, stop: int) -> bool:
-    """Whether a token is the SELECT of SELECT STREAM, and STREAM is no column."""
+    """Whether a token is the SELECT of SELECT STREAM, and STREAM is not a column."""
     after = at + 2
     if tokens.word(at) != "SELECT" or tokens.word(at + 1) != "STREAM" or after >= stop:
         return False
@@ -147,12 +147,12 @@ def _within(tokens: TokenList, start: int, stop: int) -> Length | None:
 
 
 def _ends_key(tokens: TokenList, at: int) -> bool:
-    """Whether what follows a token is no column called within."""
+    """Whether the words after a token are not a column named within."""
     return tokens[at].is_name or any(tokens.is_symbol(at, symbol) for symbol in (")", "]", "?"))
 
 
 def is_source(tokens: TokenList, at: int, stop: int) -> bool:
-    """Whether a token is the STREAM before a table in FROM, and no table of that name with an alias."""
+    """Whether a token is the STREAM before a table in FROM, and not a table with that name and an alias."""
     if tokens.word(at) != "STREAM" or at + 1 >= stop or not tokens[at + 1].is_name:
         return False
     if tokens.word(at + 1) in ("AS", "WHERE", "JOIN", "ON", "UNION", "GROUP", "ORDER", "LIMIT"):
@@ -193,7 +193,7 @@ def _is_delay(tokens: TokenList, at: int) -> bool:
 
 
 def _length(tokens: TokenList, at: int, stop: int, place: str) -> Length:
-    """A length with a unit, after which the query goes on."""
+    """A length with a unit, followed by the rest of the query."""
     reader = LengthReader(tokens, at, stop, place)
     found = reader.short(least=0)
     if found.number is not None and found.unit is None:

@@ -13,7 +13,7 @@ __all__ = ["Punctuate", "PunctuateCondition", "parse_conditions", "parse_punctua
 
 @dataclass(frozen=True, slots=True)
 class PunctuateCondition:
-    """What a column has in the rows that will not come.
+    """A comparison of a column in the rows that no longer arrive.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ _COMPARISONS = ("=", "<", "<=", ">", ">=")
 
 
 def parse_punctuate(tokens: TokenList, start: int, stop: int) -> Punctuate | None:
-    """PUNCTUATE, if that is what the statement is.
+    """The PUNCTUATE statement; None for others.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Reads table functions in FROM: TUMBLE, HOP, CUMULATE, SESSION, and those of the user's own.
+"""Reads table functions in FROM: TUMBLE, HOP, CUMULATE, SESSION, and the user's own.
 
 TUMBLE(TABLE bids, DESCRIPTOR(bidtime), INTERVAL 10 MINUTES)
 TABLE(TUMBLE(data => TABLE(SELECT …), timecol => DESCRIPTOR(bidtime), dur => INTERVAL '10' MINUTE))
@@ -72,7 +72,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall:
-    """A table function where a relation of FROM stands.
+    """A table function in place of a relation of FROM.
 
     Attributes
     ----------
@@ -120,12 +120,12 @@ class TableFunctionCall:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns that are added: as in Flink where the call stands in ``TABLE( )``."""
+        """The added columns: named as in Flink if the call is in ``TABLE( )``."""
         return ("window_start", "window_end", "window_time") if self.call.is_wrapped else ("wstart", "wend")
 
 
 def call_at(tokens: TokenList, index: int, functions: Collection[str]) -> FunctionCall | None:
-    """The table function that begins at a token where a relation may stand, if it is one of `functions`.
+    """The table function that begins at a token in place of a relation, if it is one of `functions`.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def call_at(tokens: TokenList, index: int, functions: Collection[str]) -> Functi
 
 
 def is_table_argument(tokens: TokenList, table: int) -> bool:
-    """Whether TABLE stands in the call of a table function, and is no query."""
+    """Whether TABLE is in the call of a table function, and not a query."""
     function = tokens.parent[table] - 1
     if function < 0 or not tokens[function].is_name or tokens.word(function) == "LATERAL":
         return False
@@ -164,7 +164,7 @@ def is_table_argument(tokens: TokenList, table: int) -> bool:
 
 
 def refuse_table_in_brackets(tokens: TokenList, table: int) -> None:
-    """Refuse ``TABLE (name)`` that is no argument of a table function.
+    """Refuse ``TABLE (name)`` that is not an argument of a table function.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def refuse_table_in_brackets(tokens: TokenList, table: int) -> None:
 
 
 def _is_data(tokens: TokenList, index: int) -> bool:
-    """Whether a relation stands after TABLE, as the argument of a function."""
+    """Whether a relation follows TABLE, as the argument of a function."""
     before = index - 1 - tokens.is_symbol(index - 1, "(")
     return tokens.word(before) == "TABLE"
 
@@ -262,7 +262,7 @@ def window_call(tokens: TokenList, call: FunctionCall) -> TableFunctionCall:
     if key is not None and key.columns is None:
         raise _wrong(tokens, key.tokens[0], "a key is columns", "write key => DESCRIPTOR(k)")
     if data.partition_by and kind != "SESSION":
-        hint = "windows of time are the same for all rows; GROUP BY tells them apart"
+        hint = "time windows are the same for all rows: leave it out, and write the columns in GROUP BY"
         raise _wrong(tokens, data.partition_by[0], f"{kind} has no PARTITION BY", hint)
     keys = (*data.partition_by, *(key.columns or () if key is not None else ()))
     others = ("data", "timecol", "key")

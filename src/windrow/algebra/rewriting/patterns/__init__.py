@@ -1,1 +1,3 @@
-"""Windows of OVER with patterns as other queries: before WINDOW BY, over joins and results, beside others."""
+"""Windows of OVER with patterns, rewritten as other queries: before WINDOW BY, over joins and results, beside
+others.
+"""

@@ -25,14 +25,16 @@ __all__ = ["has_over_of_rows", "put_over_around_patterns"]
 
 
 def has_over_of_rows(tokens: TokenList, query: PatternBlock) -> bool:
-    """Whether a SELECT calls over windows without patterns, or what reads no frame."""
+    """Whether a SELECT has calls over windows without patterns, or functions that read no frame."""
     calls = WindowCalls(tokens, query)
     parts = [query.select, query.tail, *([] if query.qualify is None else [query.qualify])]
     return any(calls.is_over_of_spark(at) for part in parts for at in range(*part))
 
 
 def put_over_around_patterns(edits: Edits, query: PatternBlock, window: str) -> None:
-    """Make such a SELECT one over the relation of its matches, the window of this text over them."""
+    """Rewrite such a SELECT as one over the relation of its matches, with a window with this text
+    over them.
+    """
     tokens, calls = edits.tokens, WindowCalls(edits.tokens, query)
     in_kernel = calls.in_kernel()
     columns = {call.range: f"{SINCE}{number}" for number, call in enumerate(in_kernel)}

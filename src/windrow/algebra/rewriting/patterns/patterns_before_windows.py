@@ -1,10 +1,10 @@
-"""Windows of OVER with patterns before WINDOW BY, which choose its rows, in a query of their own.
+"""Windows of OVER with patterns before WINDOW BY, which filter its rows, in a nested query.
 
 SELECT … FROM t AS r QUALIFY m OVER p > 2 WINDOW p AS (… PATTERN …) WINDOW BY w AS (…)
 →  SELECT … FROM (SELECT * FROM t AS r QUALIFY m OVER p > 2 WINDOW p AS (… PATTERN …)) AS r
 WINDOW BY w AS (…)
 
-Of groups and joins the query returns what is read with a relation too, under a name of ours:
+For groups and joins, the nested query also returns qualified columns, under generated names:
 
 SELECT s.a.x FROM a JOIN b ON … QUALIFY … WINDOW BY w AS (ORDER BY b.d START AS s …)
 →  SELECT s.`__of_a.x` AS x FROM (SELECT *, a.x AS `__of_a.x`, b.d AS `__of_b.d` FROM a JOIN b ON … QUALIFY …)
@@ -30,7 +30,7 @@ __all__ = ["patterns_below"]
 
 
 def patterns_below(tokens: TokenList) -> SqlText | None:
-    """The text with the rows of the first such SELECT in a query; None if there is none.
+    """The text with the rows of the first such SELECT in a nested query; None if there is none.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def patterns_below(tokens: TokenList) -> SqlText | None:
 
 
 def _over_rows(tokens: TokenList, query: BlockText) -> SqlText:
-    """The SELECT over the rows of its relation, by whose name they are read."""
+    """The SELECT over the rows of its relation, which it reads under the relation's name."""
     (first, last), (start, stop) = query.range, query.source
     names = list(relations_of(tokens, query.source))
     return SqlText.of(
@@ -65,7 +65,7 @@ def _over_rows(tokens: TokenList, query: BlockText) -> SqlText:
 
 
 def _over_columns(tokens: TokenList, query: BlockText) -> SqlText:
-    """The SELECT over the rows of groups or a join, with columns for what is read with a relation."""
+    """The SELECT over the rows of groups or a join, with columns for qualified names."""
     qualified = find_qualified(tokens, query, with_keys=True)
     replaced = dict(qualified.keys)
     replaced |= {(at + 2, at + 5): quoted(name.parts[1]) for at, name in qualified.atoms.items()}
@@ -96,7 +96,7 @@ def _over_columns(tokens: TokenList, query: BlockText) -> SqlText:
 
 
 def _named(tokens: TokenList, item: Range, replaced: Mapping[Range, str], *, is_whole: bool) -> SqlText:
-    """An item of SELECT without an alias, which has the name that it would have over the relations."""
+    """An item of SELECT without an alias, with the name that it would have over the relations."""
     text = _written(tokens, item, replaced)
     if not any(item[0] <= at[0] and at[1] <= item[1] for at in replaced):
         return text
@@ -104,7 +104,7 @@ def _named(tokens: TokenList, item: Range, replaced: Mapping[Range, str], *, is_
 
 
 def _written(tokens: TokenList, part: Range, replaced: Mapping[Range, str]) -> SqlText:
-    """A stretch with columns in place of what the query inside returns."""
+    """A part with columns of the nested query substituted."""
     parts: list[SqlText | str] = []
     at, stop = part
     for first, last in sorted(place for place in replaced if at <= place[0] and place[1] <= stop):

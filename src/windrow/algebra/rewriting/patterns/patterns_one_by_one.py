@@ -20,7 +20,7 @@ _COLUMN = "__before"
 
 
 def patterns_one_by_one(tokens: TokenList, query: PatternBlock) -> SqlText:
-    """The SELECT over a query that has the first of its windows."""
+    """The SELECT over a query with the first of its windows."""
     first, *others = query.windows
     calls = [call for call in query.calls if call.window is first]
     # of SELECTs inside of each other, each has another number of windows
@@ -60,7 +60,7 @@ def _windows(windows: list[SqlText]) -> SqlText:
 def _item(
     tokens: TokenList, item: Range, names: dict[Range, str], calls: list[PatternWindowCall], hidden: str
 ) -> SqlText:
-    """An item of SELECT, with the name that it has; stars leave out what is `hidden`."""
+    """An item of SELECT, with its original name; stars leave out `hidden` columns."""
     if tokens.is_symbol(item[1] - 1, "*"):
         return SqlText.of(piece_of(tokens, *item), f" EXCEPT ({hidden})")
     if (bracket := excepted(tokens, item)) is not None:
@@ -76,7 +76,7 @@ def _item(
 
 
 def _written(tokens: TokenList, part: Range, names: dict[Range, str]) -> SqlText:
-    """A stretch with columns in place of calls."""
+    """A part with columns in place of calls."""
     parts: list[SqlText | str] = []
     at, stop = part
     for place in sorted(one for one in names if part[0] <= one[0] and one[1] <= stop):

@@ -4,7 +4,7 @@ SELECT o.k, q.*, m OVER p FROM o JOIN q ON … WINDOW p AS (ORDER BY q.d … PAT
 →  SELECT __o_k AS k, __q.*, m OVER p FROM (SELECT *, o.k AS __o_k, q.d AS __q_d, struct(q.*) AS __q FROM …)
    WINDOW p AS (ORDER BY __q_d … PATTERN …)
 
-So a column is that of its relation wherever it is read, also where several relations have its name.
+So a column is that of its relation wherever it is read, even if several relations have its name.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ __all__ = ["patterns_over_join"]
 def patterns_over_join(tokens: TokenList) -> SqlText | None:
     """The text with the first such SELECT over a query; None if there is none.
 
-    SELECTs over groups and windows stay, and those that name no relation. The resulting text may have
-    further ones.
+    SELECTs over groups and windows, and those without qualified names, stay unchanged. The resulting text may
+    have further ones.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def patterns_over_join(tokens: TokenList) -> SqlText | None:
 
 @dataclass
 class _Join:
-    """A SELECT, the columns of the query inside by their names, and what stands for them around it."""
+    """A SELECT, the columns of the nested query by name, and their substitutes around it."""
 
     tokens: TokenList
     query: PatternBlock
@@ -56,7 +56,7 @@ class _Join:
     replaced: dict[Range, str] = field(default_factory=dict)
 
     def find(self) -> bool:
-        """Whether columns are read with their relations."""
+        """Whether columns are read with qualifiers."""
         tokens, query = self.tokens, self.query
         self.relations = list(relations_of(tokens, query.source))
         source = range(*query.source)
@@ -74,7 +74,7 @@ class _Join:
         return bool(self.replaced)
 
     def take(self, at: int) -> None:
-        """Make a column of what is read of a relation."""
+        """Make a column for a qualified name."""
         tokens, relation = self.tokens, self.tokens[at].name.lower()
         if tokens.is_symbol(at + 2, "*"):
             is_count = tokens.is_symbol(at - 1, "(") and tokens.word(at - 2) == "COUNT"
@@ -91,7 +91,7 @@ class _Join:
         return name
 
     def is_other(self, at: int) -> bool:
-        """Whether the name is a variable of the pattern, or a relation of a subquery, there."""
+        """Whether the name is a variable of the pattern, or a relation of a subquery, at this position."""
         tokens, name = self.tokens, self.tokens[at].name
         for window in self.query.windows:
             clause = window.clause
@@ -111,7 +111,7 @@ class _Join:
     # -- the SELECT around -------------------------------------------------------------------------
 
     def text(self) -> SqlText:
-        """The SELECT over the query inside."""
+        """The SELECT over the nested query."""
         tokens, query = self.tokens, self.query
         first = query.select[0] + (tokens.word(query.select[0]) in ("DISTINCT", "ALL"))
         items = tokens.split(first, query.select[1])
@@ -136,7 +136,7 @@ class _Join:
     def star(self, item: Range) -> SqlText:
         """A star over all columns of the join.
 
-        These are those of all relations, one after the other, where no columns are merged.
+        These are those of all relations in order, if no columns are merged.
         """
         tokens, source = self.tokens, self.query.source
         merges = any(
@@ -153,7 +153,7 @@ class _Join:
         return SqlText.of(self.stands((item[0], bracket + 1), f"* EXCEPT ({hidden}, "), rest)
 
     def item(self, item: Range) -> SqlText:
-        """An item, which has the name that it would have over the join."""
+        """An item, with the name that it would have over the join."""
         text, tokens = self.written(item), self.tokens
         has_alias = without_alias(tokens, item) != item and tokens.word(item[1] - 2) != "OVER"
         if has_alias or not any(is_within(at, item) for at in self.replaced):
@@ -167,7 +167,7 @@ class _Join:
         return SqlText.of(text, " AS ", quoted(tokens[item[1] - 1].name if is_path else tokens.text(*item)))
 
     def name_what_is_sorted(self, items: list[Range]) -> None:
-        """Of different rows only what is selected can be sorted by, under its name."""
+        """With DISTINCT, only selected columns can be sorted by, under their names: name these."""
         tokens = self.tokens
         said = {tokens.folded(*item): tokens[item[1] - 1].name for item in items if item in self.replaced}
         for place in self.replaced:
@@ -175,7 +175,7 @@ class _Join:
                 self.replaced[place] = quoted(said[tokens.folded(*place)])
 
     def written(self, part: Range) -> SqlText:
-        """A stretch with columns in place of what the query inside returns."""
+        """A part with columns of the nested query substituted."""
         parts: list[SqlText | str] = []
         at, stop = part
         for place in sorted(one for one in self.replaced if is_within(one, part)):
@@ -184,6 +184,6 @@ class _Join:
         return SqlText.of(*parts, piece_of(self.tokens, at, stop))
 
     def stands(self, place: Range, text: str) -> SqlText:
-        """A text of ours in place of a stretch."""
+        """A generated text that replaces a part."""
         span = self.tokens.span(*place)
         return SqlText.of(Piece(text, self.tokens.sql, span.start, span.stop - span.start))

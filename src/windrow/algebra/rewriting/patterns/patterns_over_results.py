@@ -3,8 +3,8 @@
     SELECT k, COUNT(*) AS n, m OVER p FROM t GROUP BY k WINDOW p AS (… PATTERN …)
       →  SELECT k, n, m OVER p FROM (SELECT k, COUNT(*) AS n FROM t GROUP BY k) WINDOW p AS (… PATTERN …)
 
-What reads the rows before the clause becomes a column of the query inside: keys, aggregates, variables of
-WINDOW BY, and whole items of SELECT in which there is no OVER. Where they stand around it is their column.
+Expressions that read the rows before the clause become columns of the nested query: keys, aggregates,
+variables of WINDOW BY, and whole items of SELECT without OVER. Around it, the columns replace them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BEGINS, _ENDS = {"BY", "WHEN", "THEN", "ELSE"}, {"AS", "ASC", "DESC", "NULLS", 
 
 
 def patterns_around(tokens: TokenList) -> SqlText | None:
-    """The text with the first such SELECT as two; None if there is none.
+    """The text with the first such SELECT split in two; None if there is none.
 
     The resulting text may have further ones.
 
@@ -53,17 +53,17 @@ def patterns_around(tokens: TokenList) -> SqlText | None:
 
 @dataclass
 class QueryAround:
-    """A SELECT, the columns of the query inside by their names, and what stands for stretches around it."""
+    """A SELECT, the columns of the nested query by name, and the substitutes for parts around it."""
 
     tokens: TokenList
     query: PatternBlock
     columns: dict[str, SqlText] = field(default_factory=dict)
     replaced: dict[Range, str] = field(default_factory=dict)
     name: str = ""
-    """The name of the query inside, as SQL; empty for none."""
+    """The name of the nested query, as SQL; empty for none."""
 
     def text(self) -> SqlText:
-        """The SELECT around the query inside."""
+        """The SELECT around the nested query."""
         tokens, query = self.tokens, self.query
         assert query.made_by is not None
         is_grouped = tokens.word(query.made_by) in ("GROUP", "HAVING")
@@ -102,11 +102,11 @@ class QueryAround:
     # -- the parts of the SELECT --------------------------------------------------------------------
 
     def after(self) -> Range:
-        """What is around the query inside, behind it: the windows, QUALIFY, and the rest."""
+        """The part after the nested query: the windows, QUALIFY, and the rest."""
         return self.query.source[1], self.query.range[1]
 
     def source(self, items: list[Range]) -> SqlText:
-        """FROM and what follows, in which numbers in GROUP BY are the items of SELECT that they mean."""
+        """FROM and the following clauses, with items of SELECT for numbers in GROUP BY."""
         tokens, (start, stop) = self.tokens, self.query.source
         parts: list[SqlText] = []
         for key in self.keys():
@@ -117,7 +117,7 @@ class QueryAround:
         return SqlText.of(*(SqlText.of(part, " ") for part in (*parts, self.piece((start, stop)))))
 
     def item_of_number(self, key: Range, items: list[Range]) -> Range | None:
-        """The item of SELECT that a number in GROUP BY means."""
+        """The item of SELECT for a number in GROUP BY."""
         number = int(self.tokens[key[0]].text) if self.is_number(key) else 0
         known = 1 <= number <= len(items) and not self.has_over(items[number - 1])
         return items[number - 1] if known else None
@@ -154,7 +154,7 @@ class QueryAround:
         )
 
     def names_of(self, items: list[Range]) -> dict[Range, str]:
-        """The names that items have alone, by which the windows read them."""
+        """The names that only one item has, by which the windows read them."""
         names = {item: self.name_of(item) for item in items}
         known = [name.lower() for name in names.values() if name is not None]
         return {
@@ -162,12 +162,12 @@ class QueryAround:
         }
 
     def name_of(self, item: Range) -> str | None:
-        """The alias of an item, or the last part of the path that it is; None without either."""
+        """The alias of an item, or the last part of its path; None without either."""
         is_named = without_alias(self.tokens, item) != item or self.is_path(item)
         return self.tokens[item[1] - 1].name if is_named else None
 
     def is_path(self, part: Range) -> bool:
-        """Whether a stretch is a name, or one with others before it."""
+        """Whether a range is a name, qualified or not."""
         start, stop = part
         return (stop - start) % 2 == 1 and all(
             self.tokens.is_symbol(at, ".") if (at - start) % 2 else self.tokens[at].is_name
@@ -177,7 +177,7 @@ class QueryAround:
     # -- the columns of the query inside -----------------------------------------------------------
 
     def whole_item(self, item: Range, named: dict[Range, str]) -> SqlText:
-        """An item that the query inside computes, around it."""
+        """An item that the nested query computes, for the outer SELECT."""
         tokens = self.tokens
         name = named.get(item)
         if name is None:
@@ -188,9 +188,9 @@ class QueryAround:
         return SqlText.of(self.stands(item, quoted(name)), f" AS {quoted(shown)}")
 
     def take_keys(self, named: dict[Range, str]) -> None:
-        """Make columns of the keys, and let them stand where these are read.
+        """Make columns of the keys, and substitute them where the keys are read.
 
-        Items that are another column of the same name lose theirs.
+        Items that are a different column with the same name lose their name.
         """
         tokens, relations = self.tokens, self.sole_relation()
         keys = [key for key in self.keys() if key[0] < key[1] and not self.is_number(key)]
@@ -211,31 +211,33 @@ class QueryAround:
                 self.replaced[place] = quoted(name)
 
     def may_be_meant(self, item: Range) -> bool:
-        """Whether GROUP BY may mean an item by its alias: where it is no column, and no aggregate."""
+        """Whether GROUP BY may refer to an item by its alias: if it is not a column, and not an aggregate."""
         tokens, expression = self.tokens, without_alias(self.tokens, item)
         name = tokens[item[1] - 1].name.lower()
         mentioned = (tokens[at].name.lower() for at in range(*expression) if tokens[at].is_name)
         return expression != item and name not in mentioned and not calls_aggregate(tokens, item)
 
     def is_number(self, key: Range) -> bool:
-        """Whether a key is a number, which means an item of SELECT."""
+        """Whether a key is a number, which refers to an item of SELECT."""
         token = self.tokens[key[0]]
         return key[1] - key[0] == 1 and token.kind is TokenKind.NUMBER and token.text.isdigit()
 
     def sole_relation(self) -> frozenset[str]:
-        """The name of the one relation of FROM, with which a column is the same as without it."""
+        """The name of the only relation of FROM, with which a column is the same as without it."""
         found = list(relations_of(self.tokens, self.query.source))
         return frozenset(found if len(found) == 1 else ())
 
     def said(self, part: Range, relations: frozenset[str]) -> tuple[str, ...]:
-        """What a stretch says, whether or not the relation stands before a column."""
+        """The normal form of a range, regardless of whether columns have a qualifier."""
         words = self.tokens.folded(*part)
         if self.is_path(part) and len(words) > 1 and self.tokens[part[0]].name.lower() in relations:
             return words[2:]
         return words
 
     def places(self, key: Range, relations: frozenset[str]) -> Iterator[Range]:
-        """Where a key is read around the query inside: a path anywhere, others where an operand is whole."""
+        """The positions where a key is read around the nested query: a path anywhere, other expressions as
+        whole operands.
+        """
         tokens, said, is_path = self.tokens, self.said(key, relations), self.is_path(key)
         lengths = {len(said), len(said) + 2} if is_path and relations else {key[1] - key[0]}
         is_call = tokens.is_symbol(key[1] - 1, ")") and tokens.partner[key[1] - 1] in (key[0], key[0] + 1)
@@ -251,17 +253,17 @@ class QueryAround:
                             yield at, end
 
     def begins_operand(self, at: int, part: Range) -> bool:
-        """Whether nothing before a token can take it as an operand of its own."""
+        """Whether nothing before a token can use it as an operand."""
         before = self.tokens.is_symbol(at - 1, "(") or self.tokens.is_symbol(at - 1, ",")
         return before or at == part[0] or self.tokens.word(at - 1) in _BEGINS
 
     def ends_operand(self, at: int, part: Range) -> bool:
-        """Whether nothing that begins at a token can take what is before as an operand."""
+        """Whether nothing that begins at a token can use the text before as an operand."""
         after = self.tokens.is_symbol(at, ")") or self.tokens.is_symbol(at, ",")
         return after or at == part[1] or self.tokens.word(at) in _ENDS
 
     def is_variable(self, at: int) -> bool:
-        """Whether a name with a column behind it is a variable of the pattern around it."""
+        """Whether a name before a column is a variable of the pattern around it."""
         if not self.tokens.is_symbol(at + 1, ".") or not self.tokens[at].is_name:
             return False
         name = variable_name(self.tokens[at])
@@ -273,7 +275,7 @@ class QueryAround:
         return False
 
     def take_calls(self, calls: Iterable[Range]) -> None:
-        """Make columns of aggregates that the query inside computes."""
+        """Make columns of the aggregates that the nested query computes."""
         by_text: dict[tuple[str, ...], str] = {}
         for call in calls:
             said = (*self.tokens.folded(*call), *map(str, self.marks(call)))
@@ -282,7 +284,7 @@ class QueryAround:
             self.replaced[call] = quoted(by_text[said])
 
     def grouping_calls(self, ranges: list[Range]) -> Iterator[Range]:
-        """Where functions stand that say which keys a group has."""
+        """The positions of functions that return which keys a group has."""
         tokens = self.tokens
         for start, stop in ranges:
             for at in range(start, stop):
@@ -290,11 +292,11 @@ class QueryAround:
                     yield at, tokens.partner[at + 1] + 1
 
     def marks(self, part: Range) -> list[int]:
-        """Where parameters without names stand: each has a value of its own."""
+        """The positions of unnamed parameters: each has a separate value."""
         return [at for at in range(*part) if self.tokens.is_symbol(at, "?")]
 
     def take_window(self, outside: list[Range], clause: WindowClause, names: set[str]) -> None:
-        """Make columns of what is read of the windows and variables of WINDOW BY."""
+        """Make columns of the expressions that read the windows and variables of WINDOW BY."""
         tokens = self.tokens
         ranges = self.without_patterns(outside)
         variables = [variable.name for variable in clause.variables()]
@@ -338,7 +340,7 @@ class QueryAround:
             self.take_comparisons(self.outside_of((row[1], comparison[1]), branches), clause)
 
     def path(self, at: int, stop: int, relations: set[str]) -> Range | None:
-        """A variable that begins at a token, with its column, which may have its relation before it."""
+        """A variable that begins at a token, with its column, which may be qualified."""
         tokens = self.tokens
         if not tokens[at].is_name or tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at + 1, "("):
             return None
@@ -362,12 +364,12 @@ class QueryAround:
         return name
 
     def without_patterns(self, parts: list[Range]) -> list[Range]:
-        """The stretches without windows with patterns, of which PARTITION BY and ORDER BY stay."""
+        """The parts without windows with patterns, except their PARTITION BY and ORDER BY."""
         inside = [self.keys_of(window) for window in self.query.windows if _is_in(window.range, parts)]
         return sorted([*self.beside_windows(parts), *(part for one in inside for part in one)])
 
     def stretches(self, parts: list[Range]) -> list[Range]:
-        """The stretches, of windows with patterns all expressions."""
+        """The parts, with all expressions of windows with patterns."""
         found = self.beside_windows(parts)
         for window in self.query.windows:
             if _is_in(window.range, parts):
@@ -377,18 +379,18 @@ class QueryAround:
         return sorted(found)
 
     def keys_of(self, window: PatternWindow) -> list[Range]:
-        """The expressions of PARTITION BY and ORDER BY; those of a window that it names stand elsewhere."""
+        """The expressions of PARTITION BY and ORDER BY; those of a named window are listed there."""
         clause = window.clause
         keys = [*clause.partition_by, *(item.expression for item in clause.order_by)]
         return [key for key in keys if _is_in(key, [window.range])]
 
     def beside_windows(self, parts: list[Range]) -> list[Range]:
-        """The stretches outside of windows with patterns."""
+        """The ranges outside of windows with patterns."""
         windows = [window.range for window in self.query.windows]
         return [found for part in parts for found in self.outside_of(part, windows)]
 
     def outside_of(self, part: Range, holes: Iterable[Range]) -> list[Range]:
-        """What is left of a stretch."""
+        """The rest of a range, without some parts."""
         found, (at, stop) = [], part
         for start, end in sorted(holes):
             if start >= stop or end <= at:
@@ -401,7 +403,7 @@ class QueryAround:
     # -- text --------------------------------------------------------------------------------------
 
     def star(self, item: Range) -> SqlText:
-        """A star over all that the query inside returns, without what is only read."""
+        """A star over all output of the nested query, except columns that are only read."""
         tokens, names = self.tokens, ", ".join(map(quoted, self.columns))
         if not names or not tokens.is_symbol(item[0], "*"):
             return self.piece(item)
@@ -410,7 +412,7 @@ class QueryAround:
         return SqlText.of(self.stands(item, f"* EXCEPT ({names})"))
 
     def around(self, item: Range) -> SqlText:
-        """An item with windows, which has the name that it would have where it stands."""
+        """An item with windows, with its original name."""
         text = self.written(item)
         touched = any(_is_in(place, [item]) and not self.in_window(place) for place in self.replaced)
         if not touched or aliased(self.tokens, item):
@@ -418,11 +420,11 @@ class QueryAround:
         return SqlText.of(text, " AS ", quoted(self.tokens.text(*item)))
 
     def in_window(self, place: Range) -> bool:
-        """Whether it stands in a window with a pattern."""
+        """Whether it is in a window with a pattern."""
         return _is_in(place, [window.range for window in self.query.windows])
 
     def written(self, part: Range) -> SqlText:
-        """A stretch with columns in place of what the query inside computes."""
+        """A part with columns of the nested query substituted."""
         parts: list[SqlText | str] = []
         at, stop = part
         for place in sorted(self.replaced, key=lambda one: (one[0], -one[1])):
@@ -433,12 +435,12 @@ class QueryAround:
         return SqlText.of(*parts, self.piece((at, stop)))
 
     def stands(self, place: Range, text: str) -> SqlText:
-        """A text of ours in place of a stretch."""
+        """A generated text that replaces a part."""
         span = self.tokens.span(*place)
         return SqlText.of(Piece(text, self.tokens.sql, span.start, span.stop - span.start))
 
     def piece(self, part: Range) -> SqlText:
-        """A stretch as it is."""
+        """A part of the original text."""
         return piece_of(self.tokens, *part)
 
 

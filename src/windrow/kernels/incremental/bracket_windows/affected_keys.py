@@ -29,9 +29,9 @@ def rows_of(retained: TimedRows, times: Times, columns: Sequence[str], passes: s
     Parameters
     ----------
     columns
-        Of the rows, which of them to emit.
+        The columns of the rows to emit.
     passes
-        The column of a condition; rows for which it is not true are not there.
+        The column of a condition; rows for which it is not true are left out.
     """
     chosen = times.changed(retained.enter, retained.leave) & _passing(retained, passes)
     return _with_times(retained.rows, np.flatnonzero(chosen), retained, times, columns)
@@ -44,7 +44,7 @@ def group(
     aggregates: Sequence[tuple[str, AggregateSpec]],
     passes: str | None = None,
 ) -> pa.Table:
-    """The keys and aggregates of groups that a row enters or leaves, for each stretch of their time."""
+    """The keys and aggregates of groups that a row enters or leaves, for each interval of their time."""
     passing = _passing(retained, passes)
     changed = times.changed(retained.enter, retained.leave) & passing
     chosen = retained.alike(key, changed) & times.seen(retained.enter, retained.leave) & passing
@@ -78,7 +78,7 @@ def join(
     Parameters
     ----------
     columns
-        Of each side, the columns to return and their names in the pairs.
+        The columns of each side to return, and their names in the pairs.
     """
     left, right = sides
     passing = [_passing(side, condition) for side, condition in zip(sides, passes, strict=True)]
@@ -106,7 +106,7 @@ def _pairs(
     of_left: Bools,
     of_right: Bools,
 ) -> tuple[Ints, Ints]:
-    """The places of the pairs of some rows of either side with equal keys, there at one instant at least."""
+    """The places of the pairs of some rows of either side with equal keys that exist at the same time."""
     places = [np.flatnonzero(some) for some in (of_left, of_right)]
     both = pa.concat_tables(
         [

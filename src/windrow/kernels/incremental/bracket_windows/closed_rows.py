@@ -38,7 +38,7 @@ def closed_alone(
     ended
         The partitions of the window that have ended; None if none has, or it has no partitions.
     key, over
-        Of a query with groups: their key, and the groups to which no row will come; of others None.
+        For a query with groups: their key, and the groups that receive no more rows; otherwise None.
     """
     stays = _stays(retained, window, ended)
     if key is None:
@@ -63,7 +63,7 @@ def closed_pairs(
     keys
         The columns of each side that are equal in pairs.
     over
-        Of each side, the keys with which no row will come to the other one.
+        For each side, the keys for which the other one receives no more rows.
     """
     stays = [_stays(*one) for one in zip(sides, windows, ended, strict=True)]
     found = []

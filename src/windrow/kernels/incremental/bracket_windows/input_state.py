@@ -22,14 +22,14 @@ __all__ = ["InputState"]
 
 @dataclass(frozen=True, eq=False)
 class InputState:
-    """The rows of one side: those in its window, and those that wait for the frontier.
+    """The rows of one side: those in its window, and those buffered until the frontier.
 
     Attributes
     ----------
     retained
-        Those in the window.
+        The rows in the window.
     waiting, of
-        Those that wait, and the chunk of each.
+        The buffered rows, and the chunk of each.
     chunks
         In which they are stored.
     """
@@ -50,7 +50,7 @@ class InputState:
     def read(
         side: WindowInput, chunks: Chunks, tables: Iterator[pa.Table], frontier: int | None
     ) -> InputState:
-        """What is in chunks, at the frontier that was reached."""
+        """The rows in stored chunks, at the frontier that was reached."""
         start = InputState.nothing(side)
         for number, table in zip(chunks, tables, strict=True):
             start = start.with_arrivals(table, number)
@@ -61,7 +61,7 @@ class InputState:
         return whole.taken(side, times).after(side, times)
 
     def with_arrivals(self, rows: pa.Table, chunk: int) -> InputState:
-        """With more rows that wait."""
+        """The state with more buffered rows."""
         if not rows.num_rows:
             return self
         waiting = pa.concat_tables([self.waiting, rows.select(self.waiting.column_names)]).combine_chunks()
@@ -69,7 +69,7 @@ class InputState:
         return InputState(self.retained, waiting, of, {**self.chunks, chunk: rows.num_rows})
 
     def taken(self, side: WindowInput, times: Times) -> InputState:
-        """With the rows before the frontier in the window."""
+        """The state with the rows before the frontier in the window."""
         now = self.waiting.column(side.window.rowtime).to_numpy() < times.until
         if not now.any():
             return self
@@ -81,7 +81,7 @@ class InputState:
     def passing(
         self, side: WindowInput, rows: pa.Table, chunk: int, until: int
     ) -> tuple[InputState, pa.Table]:
-        """With more rows that wait, where rows are not retained, and those before the frontier."""
+        """The state with more buffered rows, if none are retained, and the rows before the frontier."""
         gone, left, of = [], [], []
         for table, chunks in ((self.waiting, self.of), (rows, np.full(rows.num_rows, chunk))):
             now = table.column(side.window.rowtime).to_numpy() < until
@@ -93,11 +93,11 @@ class InputState:
         return InputState(self.retained, waiting, np.concatenate(of), retained), pa.concat_tables(gone)
 
     def after(self, side: WindowInput, times: Times) -> InputState:
-        """Without the rows that have left."""
+        """The state without the rows that have left."""
         return replace(self, retained=side.window.left(self.retained, times))
 
     def merged(self, number: int) -> tuple[InputState, dict[int, pa.Table]]:
-        """As it is to be stored after a micro-batch, and the chunks that are new."""
+        """The state to store after a micro-batch, and the new chunks."""
         alive = _counted(np.concatenate([self.retained.chunk[self.retained.alive], self.of]))
         remaining = [(chunk, rows) for chunk, rows in self.chunks.items() if chunk in alive]
         remaining, merges = merging(remaining, alive, number)
@@ -109,7 +109,7 @@ class InputState:
         return state, {chunk: state.rows_of(chunk) for chunk in new}
 
     def rows_of(self, chunk: int) -> pa.Table:
-        """The rows that are stored in a chunk, those in the window first."""
+        """The rows stored in a chunk, those in the window first."""
         retained = (self.retained.chunk == chunk) & self.retained.alive
         parts = ((self.retained.rows, retained), (self.waiting, self.of == chunk))
         return pa.concat_tables(
@@ -118,7 +118,7 @@ class InputState:
 
 
 def _chosen(table: pa.Table, which: np.ndarray) -> pa.Table:
-    """The chosen rows; not copied where they are next to each other."""
+    """The chosen rows; not copied if they are contiguous."""
     places = np.flatnonzero(which)
     if not len(places):
         return table.slice(0, 0)

@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class WindowValueError(Exception):
-    """The values of a window by value fall (`falls`), or its distance is not greater than zero."""
+    """The values of a window by value decrease (`falls`), or its distance is not greater than zero."""
 
     def __init__(self, *, falls: bool) -> None:
         super().__init__("falls" if falls else "distance")
@@ -28,24 +28,24 @@ class WindowValueError(Exception):
 
 @dataclass(frozen=True)
 class BracketWindow:
-    """What a bracket says.
+    """The definition of a window in brackets.
 
     Attributes
     ----------
     rowtime
         The column of the rowtimes, int64.
     length, slide
-        In ticks: how long rows stay, None for ever; and at which multiples they enter, None for at once.
+        In ticks: how long rows stay, None for ever; and the multiples at which they enter, None for at once.
     rows, row_slide
         How many rows of a partition stay, None without such a limit; and how many enter together, with the
         last of them.
     partition
         The columns of its keys.
     ties
-        The columns that order rows of one rowtime, if they are not in order already.
+        The columns that order rows with equal rowtimes, if they are not in order already.
     by_value
-        Of windows by value the columns with the value of a row, and with that from which on a later row
-        pushes it out.
+        For windows by value, the columns with the value of a row, and with the limit from which on a later
+        row pushes it out.
     """
 
     rowtime: str
@@ -60,14 +60,14 @@ class BracketWindow:
     def taken(
         self, retained: TimedRows, rows: pa.Table, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()
     ) -> TimedRows:
-        """What is retained when rows have come, all of them later than those retained before.
+        """The retained rows after new rows, all of them later than those retained before.
 
         Parameters
         ----------
         rows
-            Those that come: the columns of retained ones.
+            The new rows, with the columns of retained ones.
         chunk
-            Of each, the file that retains it.
+            The file that retains each row.
         keys
             As of :meth:`TimedRows.of`.
 
@@ -113,7 +113,7 @@ class BracketWindow:
         return whole.needed_until(places, np.where(last < ends, stays, NEVER))
 
     def _by_values(self, whole: TimedRows, value: str, limit: str) -> TimedRows:
-        """The rows, of which those leave whose limit a later one reaches; NULL reaches none."""
+        """The rows, where those leave whose limit a later row reaches; NULL reaches none."""
         there = np.flatnonzero(np.asarray(whole.rows.column(value).is_valid()))
         rows = whole.rows.take(pa.array(there))
         order, _ = sorted_partitions(rows, (), tuple(map(SortKey, (self.rowtime, *self.ties))))
@@ -132,5 +132,5 @@ class BracketWindow:
         return whole.pushed(there[reached], leave)
 
     def left(self, retained: TimedRows, times: Times) -> TimedRows:
-        """What is retained after a micro-batch."""
+        """The retained rows after a micro-batch."""
         return retained.at(times.until)

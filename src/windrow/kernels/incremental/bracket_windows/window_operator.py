@@ -23,20 +23,20 @@ __all__ = ["WindowInput", "WindowOperator"]
 
 @dataclass(frozen=True)
 class WindowInput:
-    """A window of a live stream, and what is retained of its rows.
+    """A window of a live stream, and its retained rows.
 
     Attributes
     ----------
     name
-        Of its state, in the checkpoint.
+        The name of its state, in the checkpoint.
     window
         When rows enter and leave.
     passes
-        The column of the condition on rows; None where all are there.
+        The column of the condition on rows; None if there is no condition.
     marked
         Keys by which rows are looked up.
     schema
-        Of retained rows, the rowtime among them.
+        The schema of retained rows, including the rowtime.
     """
 
     name: str
@@ -48,18 +48,18 @@ class WindowInput:
 
 @dataclass(frozen=True)
 class WindowOperator:
-    """Rows of a window, groups of them, or pairs of rows of two windows; tasks are sent it.
+    """Rows of a window, groups of them, or pairs of rows of two windows; it is sent to tasks.
 
     Attributes
     ----------
     inputs
-        Its windows, one or two.
+        Its one or two windows.
     outputs
-        The columns of its output, in order: of which window, and their names there.
+        The columns of its output, in order: the window of each, and its name there.
     key, aggregates
-        Of groups: their keys, and the aggregates by the names of their columns; None without groups.
+        For groups: their keys, and the aggregates by the names of their columns; None without groups.
     joined
-        Of two windows: the columns that are equal.
+        For two windows: the equal columns.
     """
 
     inputs: tuple[WindowInput, ...]
@@ -74,7 +74,9 @@ class WindowOperator:
         return [name if self.joined is None else f"{at}{name}" for at, name in self.outputs]
 
     def running_groups(self) -> Operated | None:
-        """Updates groups of rows that never leave their window, and retains no row; None for others."""
+        """An operator that updates groups of rows that never leave their window, and retains no row; None for
+        others.
+        """
         if len(self.inputs) != 1:
             return None
         (only,), aggregates = self.inputs, self.aggregates
@@ -89,7 +91,7 @@ class WindowOperator:
         return stepwise(keyed, (only.schema,), pa.schema([*keys, *kinds, *times]), appends=True)
 
     def rows(self, retained: Sequence[TimedRows], times: Times, groups: Operated | None = None) -> pa.Table:
-        """What enters and leaves in a micro-batch: its columns, `ENTER` and `LEAVE`.
+        """The rows that enter and leave in a micro-batch: its columns, `ENTER` and `LEAVE`.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """The state of operators, in a file of the checkpoint, in place of the rows that it is computed from.
 
-If rows would be needed for ever, the operators' state is written now and then: when more rows have arrived
+If rows would be needed forever, the operators' state is written now and then: when more rows have arrived
 since than it contains, so that a micro-batch writes about as much as it reads. A restart reads the state, and
-processes again the rows that have arrived since.
+processes the rows that have arrived since again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 __all__ = ["Carried"]
 
 _NAME = "carry"
-"""The name of the file, and of the instant up to which rows are in the state."""
+"""The name of the file, and of the instant up to which the state includes rows."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Carried:
 
     @staticmethod
     def is_due(last: Carried | None, arrived: int) -> bool:
-        """Whether to write the state, after so many arrived rows since the last."""
+        """Whether to write the state, after so many rows have arrived since the last."""
         return arrived > max(ROWS_BEFORE_STATE, 0 if last is None else last.rows)
 
     def read(self, checkpoint: Checkpoint) -> Any:

@@ -1,10 +1,11 @@
 """The state of a live query after its last micro-batches, in a directory of its checkpoint.
 
 A committed micro-batch is a directory with a manifest, which names the chunks of retained rows: files of
-Arrow. It gets its name when all is on the disk, so that a commit is atomic. The manifest has checksums of the
-files, which detect one that was changed or lost later. The last two are stored, as Spark may repeat the last.
+Arrow. The directory gets its name when everything is on the disk, so a commit is atomic. The manifest has
+checksums of the files, which detect a file that was changed or lost later. The last two commits are stored,
+because Spark may repeat the last.
 
-A process may be killed anywhere. Micro-batch N writes in this order, and a restart finds what is there:
+A process may be killed anywhere. Micro-batch N writes in this order, and a restart finds the following:
 
 | written | after a kill behind it |
 |---|---|
@@ -18,7 +19,7 @@ A process may be killed anywhere. Micro-batch N writes in this order, and a rest
 | deletion of older directories, chunks and files | the next commit does it |
 | ``spark/commits/N``, by Spark | Spark goes on with N + 1 |
 
-Of a query on executors, chunks are in Spark's state store instead, whose version is that of the micro-batch.
+For a query on executors, chunks are in Spark's state store instead, whose version is that of the micro-batch.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ EARLIER_NAMES: Mapping[str, str] = {
 
 _VERSION = 8
 _READ = (7, _VERSION)
-_EARLIER_KEYS = {"clocks": "positions", "told": "punctuations", "seals": "checksums"}
 """Version 7 had some rows beside the manifest, and not in chunks; where it had any, it is refused."""
+_EARLIER_KEYS = {"clocks": "positions", "told": "punctuations", "seals": "checksums"}
+"""Keys of manifests that earlier versions wrote, and the keys of today."""
 _OF_TARGET = ("envelope", "target", "parameters", "canonical_views")
 _META = "step.json"
 _CHUNKS = "chunks"
@@ -266,7 +268,7 @@ class Checkpoint:
         return whole
 
     def write_chunk(self, name: str, chunk: int, rows: pa.Table) -> None:
-        """Write rows to a file of their own, which later commits may refer to."""
+        """Write rows to a separate file, which later commits may refer to."""
         path = self.folder / _CHUNKS / _chunk_file(name, chunk)
         path.parent.mkdir(exist_ok=True)
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as file:
@@ -277,7 +279,7 @@ class Checkpoint:
     def write_chunks(
         self, name: str, counts: Mapping[int, int], new: Mapping[int, pa.Table]
     ) -> dict[str, int]:
-        """Write the new ones of some chunks; all, with these numbers of rows, as a manifest names them."""
+        """Write the new chunks among these; returns all, with their numbers of rows, as in a manifest."""
         for chunk, rows in new.items():
             self.write_chunk(name, chunk, rows)
         return {str(chunk): count for chunk, count in counts.items()}

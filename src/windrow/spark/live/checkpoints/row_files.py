@@ -33,7 +33,7 @@ def write_many(path: Path, rows: DataFrame) -> None:
 
 
 def read_rows(spark: SparkSession, path: Path, schema: StructType) -> DataFrame:
-    """What one of the two has written."""
+    """Rows written by one of these two functions."""
     if path.is_dir():
         return spark.read.schema(schema).parquet(uri(path))
     with pa.ipc.open_file(path) as file:

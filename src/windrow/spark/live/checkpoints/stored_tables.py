@@ -1,7 +1,7 @@
 """The tables beside windows, as they were when their query was first started.
 
-A row that leaves a window has to be joined with what it was joined with when it entered. So a checkpoint has
-the rows of such tables, and a restart reads these.
+A row that leaves a window must be joined with the same rows as when it entered. So a checkpoint contains the
+rows of such tables, and a restart reads these.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROWS = "rows"
 
 
 def stored_table(checkpoint: Path, name: str, table: DataFrame, *, has_begun: bool) -> DataFrame:
-    """The rows that a table had at the first call.
+    """The rows of a table as of the first call.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def stored_table(checkpoint: Path, name: str, table: DataFrame, *, has_begun: bo
     name
         The name that the table has in it.
     table
-        Its rows now.
+        The table with its current rows.
     has_begun
         Whether rows have been joined with it.
 
@@ -65,7 +65,7 @@ def stored_table(checkpoint: Path, name: str, table: DataFrame, *, has_begun: bo
 
 
 def _store(pending: Path, folder: Path, table: DataFrame) -> None:
-    """Write a table to a folder that gets its name when all is in it."""
+    """Write a table to a folder that gets its name when it is complete."""
     pending.mkdir()
     own = _numbered(table)
     rows = collected(own)
@@ -83,5 +83,5 @@ def _store(pending: Path, folder: Path, table: DataFrame) -> None:
 
 
 def _numbered(table: DataFrame) -> DataFrame:
-    """The table with names of ours: two columns of a query may have one."""
+    """The table with generated names: two columns of a query may have the same name."""
     return table.toDF(*columns_of(table.columns))

@@ -8,7 +8,7 @@ __all__ = ["from_bytes", "to_bytes"]
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """A table as it travels, and as it is stored."""
+    """A table serialized for packets and for the state store."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table.combine_chunks())
@@ -17,6 +17,6 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def from_bytes(data: bytes) -> pa.Table:
-    """The table of which :func:`to_bytes` has made bytes."""
+    """The table in bytes from :func:`to_bytes`."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()

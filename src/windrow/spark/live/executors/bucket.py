@@ -1,8 +1,8 @@
 """One bucket of a query: its state, and its output for a micro-batch.
 
 :func:`advanced` judges the rows, advances the operators and stores the state, as the driver does for all
-rows. The state is in the store as chunks, as it is in files on the driver. A bucket that is still in memory
-is not read again, if the store has the same version.
+rows. The state is chunks in the store, as it is files on the driver. A bucket that is still in memory is not
+read again if the store has the same version.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _ROWS_AT_ONCE = 1 << 18
 _COUNTS = ("late", "rejected", "quarantined", "quarantined_bounds")
 
 Packet = tuple[str, bytes | None]
-"""A note and rows, as :mod:`.packing` makes them, and as a bucket emits them."""
+"""A note and rows, as :mod:`.packing` makes them and a bucket emits them."""
 
 
 @dataclass
 class _Bucket:
-    """What is known after a micro-batch.
+    """The state of a bucket after a micro-batch.
 
     Attributes
     ----------
     token
-        What distinguishes it from what was known after any other.
+        A text that distinguishes this state from that after any other micro-batch.
     number
-        Of the micro-batches that it has seen.
+        The number of micro-batches that it has processed.
     said
-        What the entries of each stream have said.
+        The watermark information from the entries of each stream.
     now
         The time of the last micro-batch.
     late, rejected, quarantined, quarantined_bounds
@@ -69,18 +69,18 @@ class _Bucket:
 
     @property
     def size(self) -> int:
-        """The bytes of what is stored."""
+        """The bytes of the stored state."""
         return self.state.size
 
 
 _KNOWN: dict[str, _Bucket] = {}
-"""The buckets that this process has seen last, by a name that each gets when it is made."""
+"""The buckets that this process has used last, by a generated name."""
 _MOST = 1 << 28
-"""So many bytes of them: another process may have them by now."""
+"""The most bytes of cached buckets: another process may own them by now."""
 
 
 def _remember(life: str, bucket: _Bucket) -> None:
-    """Keep a bucket at hand, and of those before the last ones."""
+    """Cache a bucket, and evict the least recently used ones."""
     _KNOWN[life] = bucket
     size = sum(one.size for one in _KNOWN.values())
     for other in list(_KNOWN):
@@ -92,7 +92,8 @@ def _remember(life: str, bucket: _Bucket) -> None:
 def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
     """The output of a bucket for the packets of a micro-batch.
 
-    First an account, then rows that are late, then what :meth:`.bucket_state.BucketState.process` returns.
+    The first packet is an account, the second has the late rows, the others are from
+    :meth:`.bucket_state.BucketState.process`.
 
     Raises
     ------
@@ -151,7 +152,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
 def _said_before(
     task: BucketTask, bucket: _Bucket, notes: list[dict[str, Any]]
 ) -> dict[tuple[int, str], Said]:
-    """What was said before each part; the bucket takes in what all of them say."""
+    """The watermark information before each part; the bucket applies that of all parts."""
     before = {}
     for place in range(len(task.streams)):
         said = bucket.said.get(place, Said())
@@ -167,7 +168,7 @@ def _said_before(
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
-    """What becomes of entries: those that are admitted, with `BEFORE`, those that are late, and why."""
+    """The judged entries: the admitted ones, with `BEFORE`, the late ones, and the reasons."""
 
     admitted: pa.Table
     late: pa.Table | None
@@ -198,7 +199,7 @@ def _judge(stream: TaskStream, state: BucketState, rows: pa.Table, before: Said)
 
 
 def _apart(stream: TaskStream, late: pa.Table) -> pa.Table:
-    """Late rows as they are emitted."""
+    """Late rows in the form in which they are emitted."""
     table = late.select([*stream.columns.values(), VIOLATED, REASON])
     at = len(stream.columns)
     return table.add_column(at, LATE_AT, late.column(stream.rowtime))
@@ -221,7 +222,7 @@ def _count(bucket: _Bucket, account: BucketAccount, place: int, decision: npt.ND
 
 
 def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
-    """What is stored, or a bucket without state; with its name."""
+    """The stored bucket and its name; a bucket without state if there is none."""
     text = store.text()
     if text is None:
         said = {place: Said() for place in range(len(task.streams))}

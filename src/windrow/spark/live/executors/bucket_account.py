@@ -21,24 +21,25 @@ class BucketAccount:
     now
         The time of the micro-batch, in microseconds.
     came, used, late, rejected, quarantined
-        How many rows came in it, how many were used, and of the rows so far how many are below an estimate,
-        below a punctuation, and too far ahead of their processing time, by the number of their stream.
+        How many rows arrived in it, how many were used, and how many of the rows so far are below an
+        estimate, below a punctuation, and too far ahead of their processing time, by the number of their
+        stream.
     quarantined_bounds
-        How many bounds of each stream so far are too far ahead, in all parts: all buckets know the same.
+        How many bounds of each stream so far are too far ahead, in all parts; it is the same in all buckets.
     for_groups
         Of the rows so far, those that are late for a group.
     apart
         How many rows of each stream it emits as late ones.
     waiting, oldest_waiting
-        Of each stream the rows that wait, and the first rowtime among them.
+        The buffered rows of each stream, and the first rowtime among them.
     retained, oldest, size
-        Of each side the rows that it retains, the first rowtime among them, and the bytes that are stored.
+        The retained rows of each side, the first rowtime among them, and the stored bytes.
     groups, stored
-        What operators retain in place of rows, and the bytes of it that are stored.
+        The state of operators in place of rows, and its stored bytes.
     due
-        When it is to have a tick, in microseconds, if no entry comes before; None for never.
+        When the query needs a tick, in microseconds, if no entry arrives before; None for never.
     said
-        What each stream has said, as of :class:`windrow.streams.admission.parts.Said`.
+        The watermark information of each stream, as in :class:`windrow.streams.admission.parts.Said`.
     """
 
     now: int = 0
@@ -67,7 +68,7 @@ class BucketAccount:
 
     @staticmethod
     def read(note: str) -> BucketAccount | None:
-        """The account in a note; None of one that has another."""
+        """The account in a note; None if the note is something else."""
         stored = json.loads(note)
         if stored.pop("kind") != "account":
             return None
@@ -75,7 +76,7 @@ class BucketAccount:
 
 
 def as_data(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:
-    """What streams have said, as data."""
+    """The watermark information of streams, as data."""
     return {place: (one.seen, one.bound, one.started) for place, one in said.items()}
 
 

@@ -30,10 +30,10 @@ _CARRY = "carry"
 
 
 class Store(Protocol):
-    """Where a bucket is retained between micro-batches: one text, and bytes by name and number."""
+    """The state of a bucket between micro-batches: one text, and bytes by name and number."""
 
     def text(self) -> str | None:
-        """The text; None before there is one."""
+        """The text; None if there is none yet."""
 
     def save(self, text: str) -> None:
         """Replace the text."""
@@ -42,15 +42,17 @@ class Store(Protocol):
         """The bytes of a name and number."""
 
     def write(self, name: str, number: int, data: bytes) -> None:
-        """Keep bytes."""
+        """Store bytes."""
 
     def drop(self, name: str, number: int) -> None:
-        """Keep bytes no longer."""
+        """Delete bytes."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A micro-batch: its number, its time in microseconds, and what streams have said by its end."""
+    """A micro-batch: its number, its time in microseconds, and the watermark information of streams by its
+    end.
+    """
 
     number: int
     now: int
@@ -58,26 +60,26 @@ class Moment:
 
 
 class BucketState(Protocol):
-    """The state of a bucket, and what it does with the rows of a micro-batch."""
+    """The state of a bucket, and how it processes the rows of a micro-batch."""
 
     takes_late: bool
-    """Whether rows are in that are only below an estimate."""
+    """Whether it accepts rows that are only below an estimated watermark."""
 
     @property
     def size(self) -> int:
-        """The bytes of it that are stored."""
+        """The bytes of its stored state."""
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:
-        """Take in entries of a side: rows that are admitted, with `BEFORE`.
+        """Add entries of a side: admitted rows, with `BEFORE`.
 
-        Those that turn out to be late are returned, with `VIOLATED` and `REASON`.
+        Rows that turn out to be late are returned, with `VIOLATED` and `REASON`.
         """
 
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
-        """The output of the micro-batch, once all rows have been taken in."""
+        """The output of the micro-batch, after all rows have been added."""
 
     def save(self, store: Store, number: int) -> dict[str, Any]:
-        """Store what is new, drop what has gone, and return what is needed to read it again."""
+        """Store new state, delete old state, and return what is needed to read it again."""
 
     def report(self, account: BucketAccount) -> None:
         """Report the state."""
@@ -90,7 +92,7 @@ class StoredChunks:
     Attributes
     ----------
     name
-        That.
+        The name.
     sizes
         The bytes of each chunk.
     """
@@ -100,11 +102,11 @@ class StoredChunks:
 
     @property
     def size(self) -> int:
-        """The bytes of all."""
+        """The bytes of all chunks."""
         return sum(self.sizes.values())
 
     def save(self, store: Store, rows: Mapping[int, int], new: Mapping[int, pa.Table]) -> dict[str, int]:
-        """Store new chunks, and drop those that have gone: all others than these, of so many rows each."""
+        """Store new chunks, and delete all others than these, each with its number of rows."""
         for chunk, table in new.items():
             data = to_bytes(table)
             store.write(self.name, chunk, data)
@@ -115,7 +117,7 @@ class StoredChunks:
         return {str(chunk): count for chunk, count in rows.items()}
 
     def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, pa.Table]:
-        """What is in the chunks that were retained."""
+        """The rows of the retained chunks."""
         data = {int(chunk): store.read(self.name, int(chunk)) for chunk in chunks}
         self.sizes = {chunk: len(one) for chunk, one in data.items()}
         return {chunk: from_bytes(one) for chunk, one in data.items()}
@@ -128,7 +130,7 @@ class BucketWindow:
     Attributes
     ----------
     name
-        Of the chunks.
+        The name of the chunks.
     state
         The rows.
     """
@@ -142,28 +144,30 @@ class BucketWindow:
 
     @property
     def size(self) -> int:
-        """The bytes that are stored."""
+        """The stored bytes."""
         return self._chunks.size
 
     def save(self, store: Store, number: int) -> dict[str, int]:
-        """Store what is new after a micro-batch, and drop what has gone; how many rows each chunk has."""
+        """Store new rows after a micro-batch, and delete old ones; returns the number of rows of each
+        chunk.
+        """
         self.state, new = self.state.merged(number)
         return self._chunks.save(store, self.state.chunks, new)
 
     def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, tuple[int, pa.Table]]:
-        """Of each chunk that was retained how many rows it had, and what is in it."""
+        """The number of rows of each retained chunk, and its rows."""
         tables = self._chunks.read(store, chunks)
         return {chunk: (chunks[str(chunk)], table) for chunk, table in tables.items()}
 
 
 @dataclass(frozen=True)
 class Carry:
-    """The state of operators, as it is stored in place of the rows that it is made of.
+    """The state of operators, stored in place of the rows that it is computed from.
 
     Attributes
     ----------
     number
-        Of the micro-batch after which it was stored.
+        The number of the micro-batch after which it was stored.
     at
         Up to which instant it has rows.
     rows
@@ -179,12 +183,12 @@ class Carry:
 
     @staticmethod
     def is_due(last: Carry | None, came: int) -> bool:
-        """Whether to store it, where so many rows came since the last."""
+        """Whether to store it, after so many rows have arrived since the last."""
         return came > max(ROWS_BEFORE_STATE, 0 if last is None else last.rows)
 
     @staticmethod
     def written(store: Store, last: Carry | None, number: int, at: int, rows: int, state: object) -> Carry:
-        """The state of operators, stored in place of the last."""
+        """The state of operators, stored in place of the last one."""
         data = to_bytes(stored(state))
         store.write(_CARRY, number, data)
         if last is not None:
@@ -192,12 +196,12 @@ class Carry:
         return Carry(number, at, rows, len(data))
 
     def read(self, store: Store) -> Any:
-        """What was stored."""
+        """The stored state."""
         return from_stored(from_bytes(store.read(_CARRY, self.number)))
 
 
 def not_here(fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Table:  # noqa: ARG001 - of any
-    """Say that a fragment of a program is not computed on executors.
+    """Refuse a fragment of a program that is not computed on executors.
 
     Raises
     ------
@@ -213,5 +217,5 @@ def not_computed() -> ExecutionError:
         "a value that the query computes does not fit its type, or is one that Spark alone computes",
         condition="VALUE_ON_EXECUTORS",
         hint="SET spark.windrow.live.host = driver, and start the query anew with another checkpoint: Spark"
-        " computes the value there, or says what is wrong with it",
+        " computes the value there, or reports the error",
     )

@@ -32,10 +32,10 @@ from windrow.streams.admission.parts import Refused, Said
 __all__ = ["ExecutorSteps"]
 
 _SMALL = 1 << 16
-"""Bytes of a packet that comes to the driver with its note."""
+"""The most bytes of a packet that is sent to the driver with its note."""
 
 _STATE = "kept."
-"""What the names of counts begin with that are of what is retained."""
+"""The prefix of counts of retained rows."""
 _OF_EACH = ("rows", "bytes", "oldest")
 _OPERATORS = "operators"
 
@@ -50,11 +50,11 @@ class _InAll:
 
 
 class ExecutorSteps(MicroBatches):
-    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes.
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which documents the parameters.
 
-    A micro-batch is the output of the buckets: their state is in Spark's state store, of which Spark retains
-    the version that belongs to the micro-batch. What is retained here is the account, and where late rows
-    are.
+    A micro-batch is the output of the buckets. Their state is in Spark's state store, which retains the
+    version that belongs to the micro-batch. The checkpoint here contains the account, and the places of late
+    rows.
     """
 
     settings = MappingProxyType(STATE_STORE)
@@ -86,7 +86,7 @@ class ExecutorSteps(MicroBatches):
         return self._checkpoint.last().counts.get("due")
 
     def tick(self, instant: int) -> None:
-        """Put a tick into the input, which all buckets get."""
+        """Put a tick into the input, which goes to all buckets."""
         assert self._tick_files is not None
         self._tick_files.add(instant)
 
@@ -98,7 +98,7 @@ class ExecutorSteps(MicroBatches):
         )
 
     def take(self, batch: DataFrame, number: int) -> None:
-        """Take a micro-batch, if it has not been taken wholly."""
+        """Process a micro-batch, unless it has been processed completely."""
         if self.retains_malformed:
             raise UsageError(
                 "a query on executors has no side output of malformed rows",
@@ -112,11 +112,11 @@ class ExecutorSteps(MicroBatches):
             own.unpersist()
 
     def _count(self, batch: DataFrame) -> int:
-        """How many rows came: in how many packets depends on how many tasks read them."""
+        """How many rows arrived: the number of packets depends on the number of tasks that read them."""
         return _came(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
 
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Take what the buckets have judged and computed, and hand what changes to the sink."""
+        """Collect the buckets' decisions and results, and pass the changes to the sink."""
         small = F.when(F.length(DATA) <= _SMALL, F.col(DATA)).alias(DATA)
         packets = batch.select(NOTE, small).toArrow()
         notes, data = (packets.column(name).to_pylist() for name in (NOTE, DATA))
@@ -150,7 +150,7 @@ class ExecutorSteps(MicroBatches):
         return Done(committed, came, emitted)
 
     def _retained(self, committed: CommittedBatch) -> Retained:
-        """What waits, and is retained, in all buckets."""
+        """The buffered and retained rows of all buckets."""
         state = self._state(committed)
         all_of = (*state.windows.values(), state.operators)
         size = sum(one.bytes or 0 for one in all_of)
@@ -159,7 +159,7 @@ class ExecutorSteps(MicroBatches):
         return Retained(waiting, sum(one.rows for one in all_of), besides)
 
     def _emit(self, batch: DataFrame, rows: Sequence[bytes | None], number: int) -> int:
-        """Hand what changes to the sink; in memory where all packets with rows are here."""
+        """Pass the changes to the sink; in memory, if all packets with rows are on the driver."""
         tables = [from_bytes(data) for data in rows if data is not None]
         if len(tables) == len(rows) and isinstance(self._target, TableSink) and takes_tables(self._target):
             table = self._graph.changes_of(tables)
@@ -170,7 +170,7 @@ class ExecutorSteps(MicroBatches):
         return self._target.write(self._graph.changes(batch), number) or 0
 
     def state(self) -> QueryState:
-        """What is retained after the last micro-batch."""
+        """The state after the last micro-batch."""
         committed = self._checkpoint.last()
         state = self._state(committed)
         if isinstance(self._plan, EmittedPlan):
@@ -188,7 +188,7 @@ class ExecutorSteps(MicroBatches):
         return _InAll(waiting, windows, retained(_OPERATORS))
 
     def _position(self, place: int, known: Sequence[BucketAccount], before: Position | None) -> Position:
-        """What the entries of a stream say of later ones."""
+        """The position and watermark that the entries of a stream imply."""
         if not known:
             return before or Position("")
         stream = self._graph.streams[place][2]
@@ -204,7 +204,9 @@ class ExecutorSteps(MicroBatches):
         return Position("", watermark=said.state(stream.live.ordering, in_all, refused))
 
     def _late_in_all(self, positions: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
-        """How many of the rows so far are late: with EMIT, rows below an estimate are not for that alone."""
+        """How many of the rows so far are late: with EMIT, rows below an estimated watermark alone
+        are not.
+        """
         if not self._graph.is_timed:
             return sum(position.watermark.refused for position in positions.values())
         marks = [position.watermark for position in positions.values()]
@@ -212,7 +214,7 @@ class ExecutorSteps(MicroBatches):
         return never + sum(one.for_groups for one in accounts)
 
     def _late_rows(self, batch: DataFrame, accounts: Sequence[BucketAccount]) -> dict[str, DataFrame | None]:
-        """Of each stream the rows that are late, if there are any."""
+        """The late rows of each stream, if there are any."""
         found: dict[str, DataFrame | None] = {}
         for place, name, _ in self._graph.streams:
             has_some = any(one.apart.get(place) for one in accounts)
@@ -220,7 +222,7 @@ class ExecutorSteps(MicroBatches):
         return found
 
     def _state_counts(self, accounts: Sequence[BucketAccount]) -> dict[str, int]:
-        """What is retained in all buckets, by name."""
+        """The counts of state in all buckets, by name."""
         found: dict[str, int] = {}
 
         def note(name: str, rows: Iterable[int], size: int | None, oldest: Iterable[int | None]) -> None:

@@ -1,4 +1,4 @@
-"""The description of a live query that tasks are sent: its streams, the columns read, and the operators."""
+"""The description of a live query that is sent to tasks: its streams, the columns read, and the operators."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class TaskStream:
     Attributes
     ----------
     name
-        As the session knows it.
+        Its name in the session.
     number
-        By which its entries are distinguished from those of others.
+        The number that distinguishes its entries from those of other streams.
     ordering
-        What a row says of later ones.
+        The order that its rows follow.
     ticks
         How many ticks of the query's time scale are one of the stream's.
     rowtime, ptime, bound
-        The columns of entries that say so; the last is None where none does.
+        The columns of entries with rowtime, processing time and bound; the last is None without bounds.
     columns
-        The columns of the stream, and those that entries have for them.
+        The columns of the stream, and their names in entries.
     """
 
     name: str
@@ -47,19 +47,18 @@ class TaskStream:
 
 @dataclass(frozen=True)
 class TaskSide:
-    """A window of a stream, or a stream where it stands in a query.
+    """A window of a stream, or a stream at one place of a query.
 
     Attributes
     ----------
     stream
         The place of its stream among those of the task.
     columns
-        What is retained of its rows: names there, and those that entries have.
+        The retained columns of its rows: names there, and in entries.
     key
-        Those of the columns by which rows are divided, or what is computed of them; none where one bucket has
-        all rows.
+        The columns, or expressions over them, by which rows are divided; none if one bucket has all rows.
     is_first
-        Whether it is the first side of its stream, which counts the rows, and returns those that are late.
+        Whether it is the first side of its stream, which counts the rows, and returns the late ones.
     """
 
     stream: int
@@ -69,13 +68,13 @@ class TaskSide:
 
 
 class Work(Protocol):
-    """What is made of the rows of a bucket."""
+    """The computation on the rows of a bucket."""
 
     def begin(self, task: BucketTask) -> BucketState:
         """A bucket without state."""
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> BucketState:
-        """The state of a bucket, by what :meth:`.bucket_state.BucketState.save` returned."""
+        """The state of a bucket, from the result of :meth:`.bucket_state.BucketState.save`."""
 
 
 @dataclass(frozen=True)
@@ -85,19 +84,19 @@ class BucketTask:
     Attributes
     ----------
     query
-        What distinguishes it from others, as text.
+        The identity of the query, as text.
     streams, sides
-        What it reads; the sides in the order in which `work` has them.
+        The inputs; the sides are in the order of `work`.
     work
-        What is made of that.
+        The computation on the inputs.
     origin
-        The columns that say in which part of a file an entry is; none where entries come from no files.
+        The columns with the part of a file in which an entry is; none if entries come from no files.
     stream
-        The column of the stream's number; None where there is one stream.
+        The column of the stream's number; None if there is one stream.
     tick
-        The column of entries that have nothing but a processing time; None where there are none.
+        The column of entries that have only a processing time; None if there are none.
     buckets
-        The numbers of the buckets, of which Spark assigns each to another task.
+        The numbers of the buckets, each of which Spark assigns to a different task.
     """
 
     query: str
@@ -110,7 +109,7 @@ class BucketTask:
     buckets: tuple[int, ...]
 
     def frontier(self, said: Mapping[int, Said]) -> int | None:
-        """The instant before which nothing more will come, in ticks of the query's time scale."""
+        """The instant before which no more rows arrive, in ticks of the query's time scale."""
         reached = []
         for place, stream in enumerate(self.streams):
             watermark = said[place].watermark(stream.ordering)

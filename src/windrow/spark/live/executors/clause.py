@@ -32,9 +32,9 @@ class BucketClause:
     Attributes
     ----------
     kernel
-        What advances it.
+        The kernel of the clause.
     program
-        What computes its columns, of rows of the stream at leaf 0.
+        The program that computes its columns, from rows of the stream at leaf 0.
     schema
         The columns of rows that wait for the watermark.
     rowtimes
@@ -47,11 +47,11 @@ class BucketClause:
     rowtimes: tuple[str, ...]
 
     def begin(self, task: BucketTask) -> ClauseInBucket:
-        """A clause of which no row has come."""
+        """A clause without rows."""
         return ClauseInBucket(task, self, KeptRows(()), KeptRows(self.kernel.growing.partition))
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> ClauseInBucket:
-        """What was retained."""
+        """The stored state."""
         state = self.begin(task)
         found = {name: state.chunks[name].read(store, chunks) for name, chunks in stored["chunks"].items()}
         state.waits, state.retained = (
@@ -63,12 +63,12 @@ class BucketClause:
 
 @dataclass
 class ClauseInBucket:
-    """What a bucket retains of a clause.
+    """The state of a clause in a bucket.
 
     Attributes
     ----------
     waits, retained
-        The rows that wait for the watermark, and those of windows and matches that are not final.
+        The rows buffered until the watermark, and those of windows and matches that are not final.
     frontier
         The watermark up to which windows and matches have been emitted.
     chunks
@@ -92,16 +92,16 @@ class ClauseInBucket:
         self.run = Run(self.work.program, not_here)
 
     def named(self) -> tuple[tuple[str, KeptRows], ...]:
-        """What is retained, by the names under which it is stored."""
+        """The retained rows, by the names under which they are stored."""
         return (_WAITS, self.waits), (_RETAINED, self.retained)
 
     @property
     def size(self) -> int:
-        """The bytes that are stored."""
+        """The stored bytes."""
         return sum(one.size for one in self.chunks.values())
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
-        """Take in rows of the stream."""
+        """Add rows of the stream."""
         read = self.task.sides[side]
         columns = {name: rows.column(own) for name, own in read.columns.items()}
         columns[ROWTIME] = rows.column(self.task.streams[read.stream].rowtime)
@@ -125,7 +125,7 @@ class ClauseInBucket:
         return output
 
     def save(self, store: Store, number: int) -> dict[str, Any]:
-        """Store what is new."""
+        """Store new state."""
         self.waits, self.retained = self.waits.merged(number), self.retained.merged(number)
         stored = {
             kind: self.chunks[kind].save(store, counts, new)
@@ -135,7 +135,7 @@ class ClauseInBucket:
         return {"frontier": self.frontier, "chunks": stored}
 
     def report(self, account: BucketAccount) -> None:
-        """Say what is retained."""
+        """Report the state."""
         (side,) = self.task.sides
         firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in self.waits.tables(ROWTIME)]
         account.waiting[side.stream] = len(self.waits)

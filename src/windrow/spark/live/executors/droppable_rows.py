@@ -1,4 +1,4 @@
-"""Which rows of a bucket can be dropped: by the watermark alone, no change comes of them."""
+"""Which rows of a bucket can be dropped because of the watermark: no change depends on them any more."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class DroppableWhen:
-    """Says that rows are over: a value of theirs is below the watermark.
+    """A condition that makes rows droppable: one of their values is below the watermark.
 
     Attributes
     ----------
     program
-        What returns the places of the values that are, as
-        :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned` has it.
+        The program that returns the places of these values, as in
+        :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned`.
     value
         The value's name and type.
     window
-        The sessions of which the end is the value; None where it is the rowtime.
+        The sessions whose end is the value; None if it is the rowtime.
     """
 
     program: Program
@@ -51,7 +51,7 @@ class DroppableWhen:
         return Run(self.program, not_here)
 
     def of(self, rows: pa.Table, mark: int) -> Bools:
-        """Which rows are over at a watermark."""
+        """Which rows are droppable at a watermark."""
         below = partial(where_true, self._run, self.value.name, mark=mark)
         if self.window is not None:
             return ended(self.window, rows, below)
@@ -64,12 +64,12 @@ class DroppableWhen:
 
 @dataclass(frozen=True, eq=False)
 class DroppableRows:
-    """When rows of a stream are over: when any of each of these says so.
+    """When rows of a stream are droppable: one condition of each group must be true.
 
     Attributes
     ----------
     groupings
-        Those.
+        The groups of conditions.
     lateness
         For how long after the watermark rows count, in ticks.
     """
@@ -78,7 +78,7 @@ class DroppableRows:
     lateness: int
 
     def of(self, rows: pa.Table, mark: int) -> Bools:
-        """Which rows are over at a watermark."""
+        """Which rows are droppable at a watermark."""
         over = np.ones(rows.num_rows, bool)
         for grouping in self.groupings:
             over &= np.logical_or.reduce([each.of(rows, mark - self.lateness) for each in grouping])
@@ -86,7 +86,7 @@ class DroppableRows:
 
 
 def droppable_rows_of(plan: EmittedPlan, conditions: WatermarkConditions, name: str) -> DroppableRows | None:
-    """When rows of a stream are over; None where the watermark alone does not decide."""
+    """When rows of a stream are droppable; None if the watermark alone does not decide it."""
     scales = {None if (timed := one.timed) is None else timed.rowtime for one in plan.query.streams.values()}
     groupings_of = _of_sessions if plan.has_sessions else _of_rowtimes
     groupings = groupings_of(plan, conditions, name)
@@ -98,7 +98,7 @@ def droppable_rows_of(plan: EmittedPlan, conditions: WatermarkConditions, name: 
 def _of_rowtimes(
     plan: EmittedPlan, conditions: WatermarkConditions, name: str
 ) -> tuple[tuple[DroppableWhen, ...], ...]:
-    """By the rowtime of each row."""
+    """The conditions on the rowtime of each row."""
     stream, groupings = plan.catalog.streams[name], plan.closes_in_time(name)
     if not groupings or not all(groupings):
         return ()
@@ -110,7 +110,7 @@ def _of_rowtimes(
 def _of_sessions(
     plan: EmittedPlan, conditions: WatermarkConditions, name: str
 ) -> tuple[tuple[DroppableWhen, ...], ...]:
-    """By the ends of the sessions that rows are in."""
+    """The conditions on the ends of the sessions that rows are in."""
 
     def of(grouping: Sequence[ClosedKeys]) -> tuple[DroppableWhen, ...]:
         each_once = dict.fromkeys(alike(each) for each in grouping if each.sessions is not None)

@@ -41,13 +41,13 @@ __all__ = ["SPARE", "Emits", "Emitting", "Judge"]
 
 _MARKS = "marks"
 SPARE = 1_000_000
-"""Operators that have taken so many rows more than twice those that are retained are made anew."""
+"""Operators that have processed so many rows more than twice the retained ones are rebuilt."""
 _MARK_SCHEMA = pa.schema([("stream", pa.string()), ("at", pa.int64()), ("mark", pa.int64())])
 
 
 @dataclass(frozen=True, eq=False)
 class Judge:
-    """Says which rows of a stream are late for groups, by where it stands in the query.
+    """Decides which rows of a stream are late for groups, at one place of the query.
 
     Attributes
     ----------
@@ -56,8 +56,8 @@ class Judge:
     rowtime
         The column of its rowtimes.
     conditions
-        Any of which a row is late by, as
-        :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned` has them.
+        The conditions, any of which makes a row late, as in
+        :meth:`windrow.spark.live.operators.watermark_conditions.WatermarkConditions.planned`.
     """
 
     source: EmitSource
@@ -67,22 +67,22 @@ class Judge:
 
 @dataclass(frozen=True, eq=False)
 class Emits:
-    """A query with EMIT, of which the sources are the task's sides.
+    """A query with EMIT, whose sources are the task's sides.
 
     Attributes
     ----------
     program
         The query.
     schemas
-        What is retained of the rows of each source.
+        The retained columns of the rows of each source.
     mapping
-        What maps steps of a watermark; None where nothing asks for it.
+        The program that maps the changes of a watermark; None if it is not needed.
     judges
-        Of each stream what says which of its rows are late for groups.
+        For each stream, the conditions that decide which of its rows are late for groups.
     has_state
         Whether there is state between micro-batches.
     droppable
-        Of each stream when rows are over, where rows are retained until then; none where the state of
+        When rows of each stream are droppable, if rows are retained until then; empty if the state of
         operators is stored in place of rows.
     """
 
@@ -94,12 +94,12 @@ class Emits:
     droppable: Mapping[str, DroppableRows]
 
     def begin(self, task: BucketTask) -> Emitting:
-        """A query of which no row has come."""
+        """A query without rows."""
         windows = [BucketWindow(f"rows-{at}", _nothing(schema)) for at, schema in enumerate(self.schemas)]
         return Emitting(task, self, windows, BucketWindow(_MARKS, _nothing(_MARK_SCHEMA)))
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Emitting:
-        """What was retained."""
+        """The stored state."""
         state = self.begin(task)
         for one, schema, chunks in zip(
             [*state.windows, state.marks], [*self.schemas, _MARK_SCHEMA], stored["chunks"], strict=True
@@ -127,15 +127,15 @@ class Emitting:
     Attributes
     ----------
     windows
-        The rows of each source that have come since operators were stored.
+        The rows of each source that have arrived since the operators were stored.
     marks
-        Up to which rowtime streams were known, in time, since then.
+        Up to which rowtime streams were complete, over time, since then.
     known
-        The same, as far as the next micro-batch has to know.
+        The same, as far as the next micro-batch needs it.
     frontier, origin
         The processing time up to which changes have been emitted, and that of the first micro-batch.
     carried
-        What is stored of the operators.
+        The stored state of the operators.
     for_groups
         How many rows so far are late for a group.
     """
@@ -174,14 +174,14 @@ class Emitting:
 
     @property
     def size(self) -> int:
-        """The bytes that are stored."""
+        """The stored bytes."""
         carried = 0 if self.carried is None else self.carried.size
         return carried + sum(one.size for one in (*self.windows, self.marks))
 
     # -- a micro-batch ---------------------------------------------------------------------------------
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:
-        """Take in rows of a source; those that are late for a group are returned."""
+        """Add rows of a source; those that are late for a group are returned."""
         read, schema = self.task.sides[side], self.work.schemas[side]
         stream = self.task.streams[read.stream]
         arrived = pa.array(np.full(rows.num_rows, moment.now))
@@ -192,7 +192,7 @@ class Emitting:
         return self._late_for_groups(stream.name, rows, table) if read.is_first else None
 
     def _late_for_groups(self, name: str, entries: pa.Table, rows: pa.Table) -> pa.Table | None:
-        """Those of the rows, as they came."""
+        """The late rows, as they arrived."""
         judges = self._judges.get(name, [])
         below = pc.fill_null(pc.less(rows.column(ROWTIME), rows.column(BEFORE)), False)
         if not judges or not pc.any(below).as_py():
@@ -217,11 +217,11 @@ class Emitting:
         return late
 
     def known_of(self, streams: frozenset[str]) -> dict[str, Marks]:
-        """Up to which rowtime these streams are known, in time."""
+        """Up to which rowtime these streams are complete, over time."""
         return {name: self.known.get(name, []) for name in streams}
 
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
-        """What is emitted by the time of the micro-batch."""
+        """The output up to the time of the micro-batch."""
         came, self.came = self.came, [[] for _ in self.windows]
         late, self.late = self.late, 0
         rows = [
@@ -244,13 +244,13 @@ class Emitting:
         return changes
 
     def again(self, since: int | None) -> None:
-        """Restore the state of operators, by the rows that have come after a processing time."""
+        """Restore the state of operators, from the rows that arrived after a processing time."""
         self.known, self._taken = self.all_known(), 0
         if self.frontier is not None and since != self.frontier:
             self.advance([one.state.retained.rows for one in self.windows], (since, self.frontier))
 
     def _let_go(self) -> None:
-        """Keep no rows of which no change is made any more; ask for that when they are twice as many."""
+        """Drop rows on which no change depends any more; checked again when their number has doubled."""
         streams = self.work.program.streams
         watermark = least_watermark(
             [history for name, history in self.reached(self.known).items() if name in streams]
@@ -273,7 +273,7 @@ class Emitting:
             self.again(None)
 
     def _forget_marks(self, first: int | None) -> None:
-        """Keep the last mark of each stream before a processing time, and those after it."""
+        """Drop the watermark changes of each stream before a processing time, except the last one."""
         marks, last = self.marks.state.retained, dict[str, int]()
         places = list(zip(*(marks.rows.column(name).to_pylist() for name in ("stream", "at")), strict=True))
         for name, at in places:
@@ -284,13 +284,13 @@ class Emitting:
             self.marks.state = replace(self.marks.state, retained=marks.where(stays))
 
     def advance(self, rows: Sequence[pa.Table], span: tuple[int | None, int]) -> pa.Table:
-        """What is emitted by rows of each source from one processing time, which is left out, to another."""
+        """The output for rows of each source from one processing time, excluded, to another."""
         since, _ = span
         self._taken += sum(table.num_rows for table in rows)
         return self.run.advance(rows, self.reached(self.known), span, self.origin if since is None else None)
 
     def _move(self, moment: Moment) -> None:
-        """Note how far streams are known now."""
+        """Record how far streams are complete now."""
         moved = []
         for place, stream in enumerate(self.task.streams):
             scale, known = (
@@ -307,7 +307,7 @@ class Emitting:
             self.marks.state = _with(self.marks.state, table, moment.number * PER_MICRO_BATCH)
 
     def all_known(self) -> dict[str, Marks]:
-        """All that is retained of how far streams were known."""
+        """All recorded watermark changes of the streams."""
         known: dict[str, Marks] = {stream.name: [] for stream in self.task.streams}
         columns = [column.to_pylist() for column in self.marks.state.retained.rows.columns]
         for name, at, mark in zip(*columns, strict=True):
@@ -315,14 +315,14 @@ class Emitting:
         return known
 
     def reached(self, known: Mapping[str, Marks]) -> dict[str, Marks]:
-        """The same, as times with which can be computed."""
+        """The same, as times for computations."""
         scales = self.work.program.scales
         return {name: before_end(scales[name], history) for name, history in known.items()}
 
     # -- what is stored --------------------------------------------------------------------------------
 
     def save(self, store: Store, number: int) -> dict[str, Any]:
-        """Store what is new; now and then the state of operators in place of rows."""
+        """Store new state; now and then the state of operators in place of rows."""
         came = sum(len(one.state.retained) for one in self.windows)
         if self.frontier is not None and not self.work.droppable and Carry.is_due(self.carried, came):
             self._carry(store, self.frontier, number)
@@ -362,7 +362,7 @@ def _nothing(schema: pa.Schema) -> InputState:
 
 
 def _with(state: InputState, rows: pa.Table, chunk: int) -> InputState:
-    """With more rows, which are retained in a chunk."""
+    """The state with more rows, which are retained in a chunk."""
     if not rows.num_rows:
         return state
     count = rows.num_rows

@@ -52,8 +52,8 @@ def streaming_late(plan: LivePlan) -> DataFrame:
 
 
 def _late(plan: LivePlan, name: str) -> DataFrame:
-    """The late rows of a stream: of EMIT those of the query, of CQL those that a query leaves out that
-    returns all rows of the stream.
+    """The late rows of a stream: with EMIT, those of the query; with CQL, those that a query over all rows of
+    the stream leaves out.
     """
     whole, place = plan, sorted(plan.streams).index(name)
     if isinstance(plan, ContinuousPlan):
@@ -67,12 +67,11 @@ def _late(plan: LivePlan, name: str) -> DataFrame:
 
 
 def _refuse_other(plan: LivePlan) -> None:
-    """Refuse what executors do not run, and another state store."""
+    """Refuse a query that executors do not support, and another state store."""
     why = why_not(plan)
     if why is not None:
         raise UsageError(
-            "this relation is live: its rows come as long as it runs, and on Spark's executors it does not"
-            f" run yet, because of {why}",
+            f"this relation is live, and Spark's executors do not support {why}",
             condition="LIVE_RELATION",
             hint="relation.start('folder', checkpoint='folder of its own') starts it",
         )

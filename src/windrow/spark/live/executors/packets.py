@@ -1,4 +1,4 @@
-"""The streaming DataFrame of a live query: packed entries, buckets in the state store, what these return."""
+"""The streaming DataFrame of a live query: packed entries, buckets in the state store, and their output."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ _EMITTED = f"{NOTE} string, {DATA} binary"
 
 @dataclass(frozen=True)
 class RetainedInput:
-    """What a query reads of a stream at a place.
+    """The input of a query from a stream at one place.
 
     Attributes
     ----------
     name
-        By which it is known what of it is retained.
+        The name of its state.
     stream
         The name of the stream.
     key
-        The columns of what is retained, or what is computed of these, by which rows are divided; none where
-        one bucket has all of them.
+        The retained columns, or expressions over these, by which rows are divided; none if one bucket has all
+        rows.
     labels
-        The same as a user knows them.
+        The same for users.
     """
 
     name: str
@@ -87,47 +87,49 @@ class Graph:
     envelope: str
 
     is_timed: ClassVar[bool] = False
-    """Whether it is emitted by processing time."""
+    """Whether it emits by processing time."""
 
     @property
     def waits(self) -> bool:
-        """Whether time alone makes changes: it is to have ticks."""
+        """Whether time alone causes changes, so that the query needs ticks."""
         return False
 
     @property
     @abstractmethod
     def sides(self) -> Sequence[RetainedInput]:
-        """What it reads of its streams."""
+        """Its inputs from its streams."""
 
     @property
     @abstractmethod
     def result(self) -> StructType:
-        """The columns of the query, in whatever form they are emitted."""
+        """The columns of the query, whatever the form of the output."""
 
     @abstractmethod
     def entries(
         self, frames: Mapping[str, DataFrame] | None = None, ticks: DataFrame | None = None
     ) -> tuple[DataFrame, BucketTask]:
-        """The entries with what is computed of each, and what tasks know of them.
+        """The entries with computed columns, and the description for tasks.
 
         Parameters
         ----------
         frames
             Entries in place of the streams' own.
         ticks
-            What lets time pass while no entries come: ``tick``, in microseconds.
+            The ticks that advance processing time while no entries arrive: ``tick``, in microseconds.
         """
 
     @abstractmethod
     def changes(self, packets: DataFrame) -> DataFrame:
-        """The output, from packets: of a relation its changes, of a stream its rows."""
+        """The output, from packets: for a relation its changes, for a stream its rows."""
 
     @abstractmethod
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
-        """The same of the rows of packets, in memory; None where Spark is needed for it."""
+        """The same for the rows of packets, in memory; None if Spark is needed for it."""
 
     def packets(self, ticks: DataFrame | None = None) -> DataFrame:
-        """The output of the buckets for each micro-batch: `NOTE` and `DATA`; `ticks` as :meth:`entries`."""
+        """The output of the buckets for each micro-batch: `NOTE` and `DATA`; `ticks` as for
+        :meth:`entries`.
+        """
         entries, task = self.entries(ticks=ticks)
         sql = self.plan.text
         packed = map_in_arrow(
@@ -158,12 +160,12 @@ class Graph:
 
     @cached_property
     def streams(self) -> list[tuple[int, str, Stream]]:
-        """Those that are read, by number and name."""
+        """The streams that are read, by number and name."""
         known = self.plan.catalog.streams
         return [(at, name, known[name]) for at, name in enumerate(sorted(self.plan.streams))]
 
     def _arriving(self, frames: Mapping[str, DataFrame] | None, ticks: DataFrame | None) -> DataFrame:
-        """The entries of all streams and ticks, as :meth:`entries` gets them."""
+        """The entries of all streams and ticks, as the input of :meth:`entries`."""
         return in_one([*entries_of(self.streams, frames), *([] if ticks is None else [ticks_among(ticks)])])
 
     def _with_task(
@@ -174,7 +176,7 @@ class Graph:
         Parameters
         ----------
         columns
-            Of each side what is retained of its rows: names there, and those that entries have.
+            The retained columns of the rows of each side: names there, and in entries.
         """
         streams, own = [], self.plan.scale
         for at, name, stream in self.streams:
@@ -219,5 +221,5 @@ class Graph:
 
 
 def numbered(schema: StructType) -> StructType:
-    """The same types under names of ours: those of a query may be the same."""
+    """The same types under generated names: names in a query need not be unique."""
     return StructType([StructField(f"o{at}", field.dataType) for at, field in enumerate(schema)])

@@ -1,4 +1,4 @@
-"""Entries as packets: the rows of each bucket as Arrow tables, and what a task knows of the watermarks."""
+"""Entries as packets: the rows of each bucket as Arrow tables, and a task's watermark information."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = ["BOUNDED", "BUCKET", "DATA", "LATE_AT", "LIMIT", "NOTE", "PACKETS", "
 
 BUCKET, NOTE, DATA = "bucket", "note", "data"
 PACKETS = f"{BUCKET} int, {NOTE} string, {DATA} binary"
-"""A packet: whom it is for, what it is, as JSON, and rows as an Arrow stream."""
+"""A packet: its bucket, its note in JSON, and rows as an Arrow stream."""
 
 SEEN, BOUNDED = "__seen", "__promised"
-"""What was said in a row's part before it."""
+"""The watermark information before a row within its part."""
 LIMIT = "__limit"
-"""Of a row that is too far ahead of its processing time the greatest rowtime that it may have; else NULL."""
+"""The greatest allowed rowtime of a row that is too far ahead of its processing time; otherwise NULL."""
 LATE_AT = "__late_at"
 """The rowtime of a late row."""
 
@@ -46,14 +46,14 @@ Order = list[Any]
 
 @dataclass
 class _Read:
-    """What a task has read of a part of a stream.
+    """The state of a task's reading of a part of a stream.
 
     Attributes
     ----------
     said
-        What its entries say of the watermark.
+        The watermark information of its entries.
     ptime
-        When the last of them came.
+        The processing time of the last entry.
     ahead
         How many of its bounds are too far ahead of their processing time.
     """
@@ -64,7 +64,7 @@ class _Read:
 
 
 def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> Iterator[pa.RecordBatch]:
-    """The packets of the entries that a task of a number reads.
+    """The packets of the entries that the task with a number reads.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
 
 
 def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches, several together where they are small."""
+    """The batches, with small ones combined."""
     waiting, rows = list[pa.RecordBatch](), 0
     for batch in batches:
         waiting.append(batch)
@@ -121,7 +121,7 @@ def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _parts(task: BucketTask, table: pa.Table, number: int) -> Iterator[tuple[Order, pa.Table]]:
-    """The entries of each part of a file, with what orders them; all of them where they are of no file."""
+    """The entries of each part of a file, with their order; all of them if there are no files."""
     if not task.origin:
         yield [1, number], table
         return
@@ -154,7 +154,7 @@ def _of_stream(task: BucketTask, place: int, table: pa.Table) -> pa.Table:
 def _packed(
     task: BucketTask, place: int, entries: pa.Table, read: _Read, order: Order, counted: int
 ) -> Iterator[pa.RecordBatch]:
-    """The packets of entries of a stream, which are the next of a part; `read` takes them in."""
+    """The packets of the next entries of a part of a stream; `read` records them."""
     stream = task.streams[place]
     rowtimes, is_row = _ticks(entries.column(stream.rowtime))
     bounds, has_bound = None, np.zeros(len(is_row), bool)
@@ -205,8 +205,8 @@ def _bounds_ahead(stream: TaskStream, entries: pa.Table, bounds: Ints, ahead: Ah
 
 
 def _travelling(task: BucketTask, side: TaskSide) -> list[str]:
-    """The columns of entries that a window's rows have: what is retained, and of the first window all
-    others.
+    """The columns of entries that a window's rows have: the retained ones; the first window has all others
+    too.
     """
     stream = task.streams[side.stream]
     whole = stream.columns.values() if side.is_first else ()
@@ -214,14 +214,14 @@ def _travelling(task: BucketTask, side: TaskSide) -> list[str]:
 
 
 def _ticks(column: pa.ChunkedArray) -> tuple[Ints, npt.NDArray[np.bool_]]:
-    """Instants, `NO_BOUND` for NULL; and where there is one."""
+    """Instants, `NO_BOUND` for NULL; and which are not NULL."""
     array = column.combine_chunks()
     found: Ints = array.fill_null(NO_BOUND).to_numpy(zero_copy_only=False)
     return found, np.asarray(array.is_valid())
 
 
 def _divided(task: BucketTask, side: TaskSide, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each bucket that has some, in their order."""
+    """The rows of each bucket that has any, in their order."""
     if not rows.num_rows:
         return
     if not side.key:

@@ -28,7 +28,7 @@ class BucketProcessor(StatefulProcessor):
         self._task, self._sql = task, sql
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Name what is retained."""
+        """Name the state."""
         self._text = handle.getValueState("bucket", "text string")
         self._bytes = handle.getMapState("chunks", "name string, number bigint, piece int", "data binary")
 
@@ -49,7 +49,7 @@ class BucketProcessor(StatefulProcessor):
             raise as_runtime_error(error, self._sql) from error
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to release."""
 
 
 class _StateStore:

@@ -27,16 +27,16 @@ _ANNOUNCED_NOW = Times(EARLIER + 1, NEVER)
 
 @dataclass(frozen=True)
 class Shape:
-    """How changes are displayed.
+    """The form of the output.
 
     Attributes
     ----------
     names
         The columns of the query.
     chosen
-        Those of the output, in their order.
+        The output columns, in their order.
     scale
-        What instants are counted in.
+        The unit of instants.
     form
         An envelope; ``"ISTREAM"``, ``"DSTREAM"`` or ``"RSTREAM"``; None for the columns, `AT` and `DIFF`.
     is_net
@@ -53,7 +53,7 @@ class Shape:
     is_packed: bool
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """What is displayed of rows with `ENTER` and `LEAVE`."""
+        """The output for rows with `ENTER` and `LEAVE`."""
         found = changes(rows, _ANNOUNCED_NOW)
         columns = [*(found.column(name) for name in self.chosen), found.column(AT), found.column(DIFF)]
         found = pa.Table.from_arrays(columns, names=[*columns_of(self.names), AT, DIFF])
@@ -65,7 +65,7 @@ class Shape:
         return enveloped(found, self.names, self.scale, self.form)
 
     def schema(self, result: StructType) -> StructType:
-        """The names and types of what is displayed, where those of the query's columns are these."""
+        """The names and types of the output, for a query with these columns."""
         kinds = {name: arrow_type(field.dataType) for name, field in zip(self.chosen, result, strict=True)}
         times = [(name, pa.int64()) for name in (ENTER, LEAVE)]
         made = self.of(pa.schema([*kinds.items(), *times]).empty_table())
@@ -79,24 +79,24 @@ class Shape:
 
 @dataclass(frozen=True)
 class Unchanged:
-    """Rows that are displayed as they are."""
+    """Rows that are output unchanged."""
 
     is_packed = True
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """These."""
+        """The same rows."""
         return rows
 
 
 _STREAMS = {"ISTREAM": 1, "DSTREAM": -1, "RSTREAM": 1}
-"""The changes of which a stream's rows are, those that enter or those that leave."""
+"""The sign of the changes that are a stream's rows: those that enter or those that leave."""
 
 _FIRST = {"op": 2, **dict.fromkeys(_STREAMS, 1)}
-"""Where the columns of the query begin in the output, where that is not the first."""
+"""The position of the query's first column in the output, if it is not the first."""
 
 
 def outputs(shape: Shape | Unchanged, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The output of all rows of a task, under internal names."""
+    """The output for all rows of a task, under internal names."""
     tables = list(_of_kind("rows", batches) if shape.is_packed else map(_table, batches))
     if tables:
         made = shape.of(pa.concat_tables(tables))
@@ -104,7 +104,7 @@ def outputs(shape: Shape | Unchanged, batches: Iterable[pa.RecordBatch]) -> Iter
 
 
 def is_of_rows(note: str) -> bool:
-    """Whether a packet has what changes."""
+    """Whether a packet has output rows."""
     return bool(json.loads(note)["kind"] == "rows")
 
 
@@ -115,7 +115,7 @@ def rows_of_groups(names: list[str], batches: Iterable[pa.RecordBatch]) -> Itera
 
 
 def late_rows(place: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The late rows of a stream in packets, under names of ours."""
+    """The late rows of a stream in packets, under generated names."""
     for table in _of_kind("late", batches, place):
         yield from _numbered(table).to_batches()
 

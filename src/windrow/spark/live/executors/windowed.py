@@ -34,7 +34,7 @@ from windrow.streams.entries import FOREVER
 __all__ = ["EARLIER", "BucketWindows", "OverWindows", "Windowed"]
 
 EARLIER = -NEVER
-"""When rows enter that an earlier micro-batch has emitted."""
+"""The `ENTER` of rows that an earlier micro-batch has emitted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class OverWindows:
     program
         They.
     leaves, reads
-        Of each window where its rows come, and the columns that are read.
+        The leaf of each window, and the columns that are read.
     """
 
     program: Program
@@ -54,7 +54,9 @@ class OverWindows:
     reads: tuple[tuple[str, ...], ...]
 
     def advance(self, run: Run, retained: Sequence[TimedRows], times: Times, origin: int | None) -> pa.Table:
-        """What enters and leaves by what enters and leaves the windows; `origin` is their first instant."""
+        """The output changes by the rows that enter and leave the windows; `origin` is their first
+        instant.
+        """
         parts = zip(self.leaves, retained, self.reads, strict=True)
         try:
             moves = {leaf: rows_of(own, times, reads) for leaf, own, reads in parts}
@@ -66,16 +68,17 @@ class OverWindows:
 
 @dataclass(frozen=True)
 class BucketWindows:
-    """What a bucket makes of the windows of a query.
+    """The computation of a bucket on the windows of a query.
 
     Attributes
     ----------
     operator
-        That; its windows are the task's sides.
+        The operator; its windows are the task's sides.
     passes_on
         Whether rows are emitted unchanged at their rowtimes, and no window retains them.
     plan
-        Operators that take what enters and leaves the windows, in place of `operator`; None for that.
+        Operators over the rows that enter and leave the windows, in place of `operator`; None if there are
+        none.
     """
 
     operator: WindowOperator
@@ -88,7 +91,7 @@ class BucketWindows:
         return Windowed(task, self, windows, self.operator.running_groups())
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Windowed:
-        """What windows retained."""
+        """The stored windows."""
         state, frontier = self.begin(task), stored["frontier"]
         # of rows that are emitted unchanged, those at the frontier have been, too
         reached = frontier + 1 if self.passes_on and frontier not in (None, FOREVER) else frontier
@@ -118,11 +121,11 @@ class Windowed:
     windows
         The rows of each window.
     groups
-        What goes on with groups in place of rows.
+        The groups that are updated from state, in place of rows.
     frontier, origin
-        Changes before the one have been emitted; the other is the first instant of the rows.
+        Changes before the frontier have been emitted; the origin is the first instant of the rows.
     carried
-        What is stored of `groups`.
+        The stored state of `groups`.
     """
 
     task: BucketTask
@@ -143,11 +146,11 @@ class Windowed:
 
     @property
     def size(self) -> int:
-        """The bytes of what is stored of windows."""
+        """The stored bytes of the windows."""
         return sum(one.size for one in self.windows)
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
-        """Take in rows of a window, as it retains them."""
+        """Add rows of a window, with the columns that it retains."""
         read, window = self.task.sides[side], self.work.operator.inputs[side]
         stream = self.task.streams[read.stream]
         ticks = rows.column(stream.rowtime)
@@ -163,7 +166,7 @@ class Windowed:
         return None
 
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
-        """Rows with `ENTER` and `LEAVE`, of which those enter at `EARLIER` that were there before."""
+        """Rows with `ENTER` and `LEAVE`; those present before enter at `EARLIER`."""
         came, self.came = self.came, [[] for _ in self.windows]
         until = self.task.frontier(moment.said)
         if self.work.passes_on:
@@ -191,7 +194,7 @@ class Windowed:
         return rows.set_column(place, ENTER, pa.array(np.where(enter < times.since, EARLIER, enter)))
 
     def _first_before(self, until: int) -> int | None:
-        """The first rowtime of the rows that have come, if it is before an instant."""
+        """The first rowtime of the rows that have arrived, if it is before an instant."""
         waiting = [one.state.waiting.column(side.window.rowtime) for one, side in self._sides]
         firsts = [first for one in waiting if (first := pc.min(one).as_py()) is not None and first < until]
         return min(firsts, default=None)
@@ -201,7 +204,7 @@ class Windowed:
         return list(zip(self.windows, self.work.operator.inputs, strict=True))
 
     def rows_of_operator(self, times: Times) -> pa.Table:
-        """What changes by what enters and leaves; updates the state of groups and operators."""
+        """The output changes by the rows that enter and leave; updates the state of groups and operators."""
         retained = [one.state.retained for one in self.windows]
         if self.work.plan is not None:
             assert self.run is not None
@@ -211,7 +214,7 @@ class Windowed:
     def _passed(
         self, came: list[pa.Table], account: BucketAccount, number: int, until: int | None
     ) -> pa.Table | None:
-        """The rows that are emitted unchanged: also those at the frontier, at which more may come."""
+        """The rows that are emitted unchanged, including those at the frontier, at which more may arrive."""
         (side,) = self.work.operator.inputs
         (own,) = self.windows
         rows = pa.concat_tables([side.schema.empty_table(), *came])
@@ -230,12 +233,12 @@ class Windowed:
 
     @property
     def _waiting(self) -> int:
-        """How many rows wait, each once."""
+        """How many rows are buffered, each counted once."""
         pairs = zip(self.task.sides, self.windows, strict=True)
         return sum(one.state.waiting.num_rows for side, one in pairs if side.is_first)
 
     def save(self, store: Store, number: int) -> dict[str, Any]:
-        """Store what is new after a micro-batch."""
+        """Store new state after a micro-batch."""
         if self.groups is not None and self.frontier is not None:
             self._carry(store, self.groups, self.frontier, number)
         chunks = [one.save(store, number) for one in self.windows]
@@ -243,7 +246,7 @@ class Windowed:
         return {"frontier": self.frontier, "origin": self.origin, "chunks": chunks, "carried": carried}
 
     def _carry(self, store: Store, groups: Operated, frontier: int, number: int) -> None:
-        """Store the state of groups in place of the rows that they are made of, where these are more."""
+        """Store the state of groups in place of the rows that it is computed from, if these are more."""
         (own,) = self.windows
         retained = own.state.retained
         if Carry.is_due(self.carried, len(retained)):

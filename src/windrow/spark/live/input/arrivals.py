@@ -38,7 +38,8 @@ __all__ = ["VIOLATED", "Arrivals", "arrivals"]
 
 VIOLATED = "__violated"
 """The bound that a late row violates; NULL if it matches a punctuation. For a row too far ahead, the greatest
-rowtime that is admitted."""
+rowtime that is admitted.
+"""
 
 _COME, _AT = "__come", "__late_at"
 
@@ -157,7 +158,7 @@ def arrivals(
     now
         The time of the micro-batch, in microseconds.
     timed
-        Whether rows have their processing times, `ARRIVED`, in place of ties. Then rows that are only below
+        Whether rows have processing times, `ARRIVED`, in place of tie-breakers. Then rows that are only below
         an estimate are admitted, with the watermark before them in `BEFORE`, which is NULL in others.
     columns
         The columns of the rows; by default the stream's.

@@ -1,4 +1,4 @@
-"""The entries of several streams as one DataFrame, in which the columns of each have names of their own."""
+"""The entries of several streams as one DataFrame, in which each stream has separate columns."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["STREAM", "TICKS", "entries_of", "in_one", "inside", "ticks_among"]
 STREAM = "__stream"
 """The number of the stream of an entry."""
 TICKS = -1
-"""The number of ticks, which have nothing but a processing time."""
+"""The stream number of ticks, which have only a processing time."""
 
 
 def entries_of(
     streams: Sequence[tuple[int, str, Stream]], frames: Mapping[str, DataFrame] | None = None
 ) -> list[DataFrame]:
-    """Of each stream, by number and name, its number and the columns of its entries under names of their own.
+    """For each stream, by number and name, its entries with its number and separate column names.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def ticks_among(ticks: DataFrame) -> DataFrame:
 
 
 def in_one(parts: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all, which have NULL in the columns of others."""
+    """All rows, with NULL in the columns of other streams."""
     return reduce(partial(DataFrame.unionByName, allowMissingColumns=True), parts)
 
 

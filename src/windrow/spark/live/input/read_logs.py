@@ -14,14 +14,14 @@ from windrow.streams import Position
 __all__ = ["ReadLogs"]
 
 _BETWEEN = 10.0
-"""Seconds between notes: a query that reads on needs less than was noted, never more."""
+"""Seconds between records: a query that reads on needs less than recorded, never more."""
 
 
 class ReadLogs:
     """The named streams that a query reads.
 
-    What a query has read last is noted one micro-batch later: Spark asks again for a micro-batch that it has
-    not committed.
+    The last position of a query is recorded one micro-batch later, because Spark repeats a micro-batch that
+    it has not committed.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class ReadLogs:
             self._write(each, stream.start.number if before is None else before.number)
 
     def note(self, positions: Mapping[str, Position]) -> None:
-        """Note what the micro-batch before has read, from time to time."""
+        """Record the position before the last micro-batch, from time to time."""
         self._earlier = self._reached
         self._reached = {name: positions[name].number for name in self._streams if name in positions}
         if self._earlier and time.monotonic() - self._noted >= _BETWEEN:
@@ -53,7 +53,7 @@ class ReadLogs:
             self._write_all()
 
     def end(self) -> None:
-        """Note what has been read last; nothing of a query that cannot go on."""
+        """Record the last position; remove the record of a query that cannot continue."""
         if not self._is_temporary:
             self._write_all()
             return

@@ -1,1 +1,1 @@
-"""What a live query does in a micro-batch on the driver, one way for each kind of plan."""
+"""How the driver runs the micro-batches of a live query, for each kind of plan."""

@@ -1,8 +1,9 @@
-"""What SQL computes around the clause of a query: the columns that it takes of rows, and the SELECT over it.
+"""The SQL around the clause of a query: the columns that the clause reads, and the SELECT over it.
 
     rows of the stream ─▶ columns of the clause ─▶ advance ─▶ windows or matches ─▶ SELECT
 
-Columns that Arrow computes need no job of Spark's in a micro-batch, nor does a SELECT that only chooses.
+Columns that Arrow computes need no Spark job in a micro-batch, and neither does a SELECT that only selects
+columns.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from windrow.spark.logs.session_streams import Stream
 __all__ = ["AroundClause", "chosen_of", "is_one_clause", "keyed_by", "why_not_one_clause"]
 
 Choice: TypeAlias = Mapping[str, tuple[str, str | None]]
-"""Of each column of a result the input's column that it is, and the field if it is one of a struct."""
+"""For each result column, the input column that it copies, and the field if it is one of a struct."""
 
 
 def is_one_clause(plan: ClausePlan) -> bool:
-    """Whether a query is one clause over one live stream, and no view."""
+    """Whether a query is a single clause over one live stream, not over a view."""
     return why_not_one_clause(plan) is None
 
 
 def why_not_one_clause(plan: ClausePlan) -> str | None:
-    """What else a query has than one clause over one live stream; None for nothing."""
+    """The part of a query beyond a single clause over one live stream; None if there is none."""
     if len(plan.read) != 1 or len(plan.clauses) != 1:
         return "several clauses, or several streams"
     (name,), (clause,) = plan.read, plan.clauses
@@ -58,7 +59,7 @@ def why_not_one_clause(plan: ClausePlan) -> str | None:
 
 
 class AroundClause:
-    """What is computed around the clause of a query of which :func:`is_one_clause` holds.
+    """The SQL around the clause of a query for which :func:`is_one_clause` is true.
 
     Attributes
     ----------
@@ -67,7 +68,7 @@ class AroundClause:
     clause
         Its clause.
     columns
-        Those of the stream.
+        The columns of the stream.
     """
 
     def __init__(self, plan: ClausePlan) -> None:
@@ -81,7 +82,7 @@ class AroundClause:
 
     @cached_property
     def before(self) -> IncrementalPlan:
-        """What computes the columns of the clause, of rows of the stream at its only leaf."""
+        """The plan for the columns of the clause, from rows of the stream at its only leaf."""
         operators = IncrementalPlan(self._gateway(), Path("of-a-plan-alone"))
         _, rows = operators.leaf(self.columns)
         operators.output(self._keyed(operators.gateway, rows))
@@ -89,18 +90,20 @@ class AroundClause:
 
     @cached_property
     def why_by_spark(self) -> str | None:
-        """Why Spark computes the columns of the clause; None where that needs no job of Spark's."""
+        """Why Spark computes the columns of the clause; None if that needs no Spark job."""
         if self._plan.gateway.is_connect:
             return "Spark Connect"
         return self.before.why_not or computed_elsewhere(self.before.program, takes_tables=False)
 
     def keyed(self, rows: pa.Table) -> pa.Table:
-        """The columns of the clause of rows of the stream."""
+        """The columns of the clause, from rows of the stream."""
         return self._by_spark(rows) if self._run is None else keyed_by(self._run, rows)
 
     @cached_property
     def _run(self) -> Run | None:
-        """Computes them in memory, but for values that do not fit; None where Spark computes all."""
+        """The run that computes them in memory, except for values that do not fit; None if Spark computes
+        all.
+        """
         if self.why_by_spark is not None:
             return None
 
@@ -118,12 +121,12 @@ class AroundClause:
             return keyed.toArrow()
 
     def _keyed(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
-        """The columns of the clause of these rows of the stream."""
+        """The columns of the clause, from these rows of the stream."""
         fragment = fragment_of(gateway, self.clause.bound, self._rows(gateway, rows))
         return fragment.keyed(fragment.wide())
 
     def _rows(self, gateway: Gateway, rows: DataFrame) -> DataFrame:
-        """The rows of the clause, of these of the stream."""
+        """The rows of the clause, from these of the stream."""
         gateway.frames[self.name] = rows
         with explained([self.clause.bound]):
             return gateway.sql(self.clause.clause.rows)
@@ -131,12 +134,14 @@ class AroundClause:
     # -- after it --------------------------------------------------------------------------------------
 
     def after(self, rows: DataFrame) -> DataFrame:
-        """What the query emits where its clause emits these rows."""
+        """The output of the query for these rows of its clause."""
         return self._after(self._gateway(), rows)
 
     @cached_property
     def chosen(self) -> Choice | None:
-        """The clause's column behind each that the query emits; None if they are computed."""
+        """For each output column of the query, the clause's column that it copies; None if some are
+        computed.
+        """
         result = self.clause.result
         if self._plan.gateway.is_connect or travelling_schema(result) != result:
             return None
@@ -159,20 +164,20 @@ class AroundClause:
         return Gateway(self._spark, self._plan.gateway.parameters)
 
     def _some(self, schema: StructType) -> DataFrame:
-        """Rows that Spark's planner cannot look at."""
+        """Rows that Spark's planner cannot inspect."""
         if self._plan.gateway.is_connect:
             return self._spark.createDataFrame([], schema)
         return self._spark.createDataFrame(self._spark.sparkContext.emptyRDD(), schema)
 
 
 def keyed_by(run: Run, rows: pa.Table) -> pa.Table:
-    """The columns of a clause of rows of its stream, which :attr:`AroundClause.before` computes."""
+    """The columns of a clause from rows of its stream, which :attr:`AroundClause.before` computes."""
     (found,) = run.advance({0: rows}, Times(None, 0))
     return found
 
 
 def chosen_of(rows: pa.Table, choice: Choice) -> pa.Table:
-    """What a query emits that chooses of what its clause emits."""
+    """The output of a query that only selects columns of its clause."""
     columns = [
         rows.column(column) if field is None else pc.struct_field(rows.column(column), field)
         for column, field in choice.values()
@@ -181,7 +186,7 @@ def chosen_of(rows: pa.Table, choice: Choice) -> pa.Table:
 
 
 def _choice(gateway: Gateway, frame: DataFrame, below: StructType) -> Choice | None:
-    """What a frame takes of rows that it is made of, if it does nothing but choose."""
+    """The columns that a frame copies from the rows below; None if it does more than select."""
     plan = optimized_tree(gateway, frame)
     choice = None if plan is None else choice_of(plan)
     if choice is None or choice.below.name != "LogicalRDD":

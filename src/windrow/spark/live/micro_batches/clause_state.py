@@ -1,4 +1,4 @@
-"""What clauses and their sources retain between micro-batches: in memory, and in chunks of the checkpoint.
+"""The state of clauses and their sources between micro-batches: in memory, and in chunks of the checkpoint.
 
 rows of sources ─▶ buffered until the frontier ─▶ due ─▶ clauses ─▶ rows that they still need
 """
@@ -36,11 +36,11 @@ class Buffered:
     Attributes
     ----------
     sources, scale
-        The streams, and what the query counts rowtimes in.
+        The streams, and the query's unit of rowtimes.
     number
-        Of the micro-batch.
+        The number of the micro-batch.
     came, waits
-        Those that came in it, and those that wait for the frontier.
+        The new rows, and those buffered until the frontier.
     """
 
     sources: Mapping[str, Stream]
@@ -50,7 +50,7 @@ class Buffered:
     waits: Mapping[str, KeptRows]
 
     def rows(self) -> Iterator[tuple[pa.Table, TimeScale]]:
-        """All rows, and what their rowtimes are counted in."""
+        """All rows, and the units of their rowtimes."""
         for name, stream in self.sources.items():
             for rows in (self.came[name], *self.waits[name].tables(ROWTIME)):
                 yield rows, stream.scale
@@ -58,9 +58,9 @@ class Buffered:
     def taken(
         self, until: int | None, closed: tuple[Bools, Places] | None = None
     ) -> tuple[dict[str, pa.Table], Buffered]:
-        """The rows before an instant, none where it is None, and those that wait on.
+        """The rows before an instant, none if it is None, and those that stay buffered.
 
-        `closed` are rows of the only source that are taken in any case, as :meth:`KeptRows.due` has them.
+        `closed` are rows of the only source that are due in any case, as in :meth:`KeptRows.due`.
         """
         due, waits = {}, {}
         for name, stream in self.sources.items():
@@ -69,7 +69,7 @@ class Buffered:
         return due, replace(self, waits=waits)
 
     def waiting(self, name: str, columns: tuple[str, ...]) -> pa.Table:
-        """These columns of the rows of a source that wait."""
+        """These columns of the buffered rows of a source."""
         nothing = self.came[name].slice(0, 0).select(columns)
         waits = self.waits[name].tables(*columns)
         return pa.concat_tables([nothing, *(rows.cast(nothing.schema) for rows in waits)])
@@ -86,7 +86,7 @@ def first_before(until: int, scale: TimeScale, rows: Iterable[tuple[pa.Table, Ti
 
 
 def rows_before(until: int) -> Callable[[pa.Table], Bools]:
-    """Says of rows which have a rowtime before an instant."""
+    """A function that says which rows have a rowtime before an instant."""
 
     def is_true_at(rows: pa.Table) -> Bools:
         is_before: Bools = rows.column(ROWTIME).to_numpy() < until
@@ -96,16 +96,16 @@ def rows_before(until: int) -> Callable[[pa.Table], Bools]:
 
 
 class ClauseState:
-    """What is retained.
+    """The retained rows.
 
     Parameters
     ----------
     plan, checkpoint
-        Those of the query.
+        The plan and checkpoint of the query.
     sources
-        The streams whose rows come to clauses.
+        The streams that clauses read.
     retained
-        What clauses retain, by name.
+        The retained rows of clauses, by name.
     key
         Columns of the only source by which its buffered rows are found.
 
@@ -132,7 +132,7 @@ class ClauseState:
     # -- after a micro-batch -----------------------------------------------------------------------
 
     def names(self, committed: CommittedBatch) -> list[str]:
-        """Under which names a micro-batch retained rows."""
+        """The names of the rows that a micro-batch retained."""
         return [name for name in self._keys if name in committed.chunks]
 
     def rows(self, committed: CommittedBatch, name: str) -> KeptRows | None:
@@ -161,8 +161,8 @@ class ClauseState:
     def reported(
         self, committed: CommittedBatch
     ) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
-        """What a micro-batch retained, as :func:`windrow.spark.live.reports.state_table.state_of` takes
-        it.
+        """The state after a micro-batch, in the form of
+        :func:`windrow.spark.live.reports.state_table.state_of`.
         """
 
         def count(name: str, scale: TimeScale, columns: Sequence[str]) -> RetainedRowsOf:
@@ -174,14 +174,14 @@ class ClauseState:
     # -- a micro-batch -----------------------------------------------------------------------------
 
     def came(self, come: Come, committed: CommittedBatch) -> Buffered:
-        """The rows of the sources: those that came since a micro-batch, and those that it buffered."""
+        """The rows of the sources: those that arrived after a micro-batch, and those that it buffered."""
         number = committed.number + 1
         came = {name: numbered(one, come.found[name].rows, number) for name, one in self.sources.items()}
         waits = {name: self.retained(committed, f"{BUFFERED}{name}") for name in self.sources}
         return Buffered(self.sources, self._plan.scale, number, came, waits)
 
     def unchanged(self, committed: CommittedBatch) -> dict[str, KeptRows]:
-        """What clauses retain where they are not advanced."""
+        """The retained rows of clauses that do not advance."""
         names = [name for name in self.names(committed) if not name.startswith(BUFFERED)]
         return {name: rows for name in names if (rows := self.rows(committed, name)) is not None}
 
@@ -194,14 +194,14 @@ class ClauseState:
         cached: list[DataFrame],
         ended: Mapping[str, Ended | None],
     ) -> InstantSpan:
-        """The micro-batch of clauses to which these rows come.
+        """The micro-batch for clauses in which these rows are due.
 
         Parameters
         ----------
         instants
             The instant that the micro-batch before reached, that of this one, and the first of the logs.
         marks, cached
-            Changed by what is evaluated.
+            The marks and caches, which the evaluation changes.
         ended
             As of :meth:`windrow.spark.live.operators.ended_partitions.ClosedPartitions.ended`.
         """
@@ -217,7 +217,7 @@ class ClauseState:
         return replace(stream, frame=frame_of_collected(self._spark, rows, waiting_schema(stream)))
 
     def write(self, to_retain: Mapping[str, KeptRows], buffered: Buffered) -> dict[str, dict[str, int]]:
-        """Write the new chunks of what a micro-batch retains; all chunks, by name."""
+        """Write the new chunks of the retained rows after a micro-batch; returns all chunks, by name."""
         number, known = buffered.number, dict[str, KeptRows]()
         chunks: dict[str, dict[str, int]] = {}
         waits = {f"{BUFFERED}{name}": rows for name, rows in buffered.waits.items()}

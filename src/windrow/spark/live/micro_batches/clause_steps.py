@@ -34,7 +34,7 @@ __all__ = ["ClauseSteps"]
 
 
 class ClauseSteps(InMemorySteps):
-    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes."""
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which documents the parameters."""
 
     def __init__(
         self, plan: ClausePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
@@ -52,12 +52,12 @@ class ClauseSteps(InMemorySteps):
         return self._query.outer.schema
 
     def _release(self) -> None:
-        """Drop what was cached for a micro-batch."""
+        """Release the caches of a micro-batch."""
         while self._cached:
             self._cached.pop().unpersist()
 
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Judge the entries, advance the clauses, and hand their rows to the sink."""
+        """Judge the entries, advance the clauses, and pass their rows to the sink."""
         come = self._come(batch, before)
         found, alone, plan = come.found, self._alone, self._query
         self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
@@ -107,9 +107,7 @@ class ClauseSteps(InMemorySteps):
         number: int,
         marks: dict[str, int],
     ) -> int:
-        """Write the rows of a micro-batch to the sink; where it is a stream, with what no later micro-batch
-        emits.
-        """
+        """Write the rows of a micro-batch to the sink; to a stream, with the bound of later output."""
         sink, rows, columns = self._sink, output.rows, plan.columns
         with self._gateway.translated():
             if isinstance(sink, IntoStream):
@@ -129,7 +127,9 @@ class ClauseSteps(InMemorySteps):
     # -- what is retained --------------------------------------------------------------------------------
 
     def _retained(self, committed: CommittedBatch) -> Retained:
-        """What waits, and what the clauses retain; they may emit before the watermark of the sources."""
+        """The buffered rows, and those that the clauses retain; these may emit before the watermark of the
+        sources.
+        """
         counts = self._state.counts(committed)
         buffered = sum(count for name, count in counts.items() if name.startswith(BUFFERED))
         retained = sum(count for name, count in counts.items() if name.startswith("window"))
@@ -137,21 +137,21 @@ class ClauseSteps(InMemorySteps):
         return Retained(buffered, retained, reached)
 
     def state(self) -> QueryState:
-        """What is retained after the last micro-batch."""
+        """The state after the last micro-batch."""
         committed = self._checkpoint.last()
         return state_of(self._plan, committed, *self._state.reported(committed))
 
 
 @dataclass(frozen=True)
 class _Output:
-    """What a micro-batch emits, and what finds the instant before which no later one emits anything."""
+    """The output of a micro-batch, and a function that finds the bound of later output."""
 
     rows: pa.Table | DataFrame
     find_least: Callable[[], int | None]
 
 
 class _Alone:
-    """The only clause of a query: its partitions end at once, with rows that wait.
+    """The only clause of a query: its partitions end at once, including buffered rows.
 
     Attributes
     ----------
@@ -175,16 +175,16 @@ class _Alone:
 
     @staticmethod
     def of(plan: ClausePlan, closed: ClosedPartitions) -> _Alone | None:
-        """The only clause of a query; None of others."""
+        """The only clause of a query; None for other queries."""
         return _Alone(plan, closed) if is_one_clause(plan) else None
 
     def is_after(self, number: int, last: int, *, is_final: bool) -> None:
-        """Note a micro-batch, and whether after it nothing is retained of the partitions that have ended."""
+        """Record a micro-batch, and whether no rows of ended partitions are retained after it."""
         self._final = number if is_final or self._final == last else None
 
     def closed(self, buffered: Buffered, last: int) -> tuple[Marks | None, tuple[Bools, Places]]:
-        """The hashes of the keys that are closed since the last micro-batch, None if rows have to be looked
-        for, and the rows of partitions that have ended, as :meth:`Buffered.taken` takes them.
+        """The hashes of the keys closed since the last micro-batch, None if rows must be searched; and the
+        rows of ended partitions, in the form of :meth:`Buffered.taken`.
         """
         key, (came,), (waits,) = self._clause.clause.key, buffered.came.values(), buffered.waits.values()
         over = self._closed.closed_now(key, self._partition) if self._final == last else None
@@ -200,7 +200,7 @@ class _Alone:
         until: int | None,
         since: int | None,
     ) -> tuple[_Output, KeptRows]:
-        """What the query returns when these rows are due, and what its clause retains."""
+        """The output of the query for these due rows, and the rows that its clause retains."""
         around, clause, kernel = self._around, self._clause, self._clause.kernel
 
         def waiting(name: str, columns: tuple[str, ...]) -> pa.Table:

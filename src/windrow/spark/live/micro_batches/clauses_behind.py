@@ -32,14 +32,14 @@ from windrow.syntax.sqltext import quoted
 __all__ = ["Arrived", "ClausesBehind"]
 
 _SOURCES = "sources"
-"""The mark of the sources' frontier, which may be ahead of that of the windows."""
+"""The name of the mark with the sources' frontier, which may be ahead of that of the windows."""
 
 _NOTHING = pa.table({ROWTIME: pa.array([], pa.int64())})
 
 
 @dataclass(frozen=True, eq=False)
 class Arrived:
-    """What comes to the windows in a micro-batch.
+    """The rows that arrive at the windows in a micro-batch.
 
     Attributes
     ----------
@@ -48,11 +48,11 @@ class Arrived:
     until
         No later micro-batch brings a row before this instant, in ticks of the query's time scale.
     origin
-        The first instant of the streams, where it is known apart from `rows`.
+        The first instant of the streams, if it is known without `rows`.
     waiting
         How many rows wait for clauses.
     chunks, marks
-        What is to be committed beside the windows.
+        Chunks and marks to commit with those of the windows.
     """
 
     rows: Mapping[str, pa.Table]
@@ -64,7 +64,7 @@ class Arrived:
 
 
 class ClausesBehind:
-    """What the clauses that windows of a query read emit, and what they retain.
+    """The clauses that the windows of a query read: their output and state.
 
     Parameters
     ----------
@@ -75,18 +75,18 @@ class ClausesBehind:
     streams
         All live streams behind it, by name.
     checkpoint, closed
-        Those of the query.
+        The checkpoint and closed partitions of the query.
     reading
-        What the windows read of the rows of a stream.
+        The columns of a stream's rows that the windows read.
 
     Attributes
     ----------
     names
         The clauses that the windows read.
     state
-        What clauses and their sources retain.
+        The state of the clauses and their sources.
     cached
-        What is cached for the micro-batch.
+        The caches of the micro-batch.
     """
 
     def __init__(
@@ -108,12 +108,12 @@ class ClausesBehind:
         self.cached: list[DataFrame] = []
 
     def drop_cached(self) -> None:
-        """Drop what clauses cached for a micro-batch, however it ended."""
+        """Release the caches of the clauses after a micro-batch, however it ended."""
         while self.cached:
             self.cached.pop().unpersist()
 
     def waiting(self, committed: CommittedBatch) -> int:
-        """How many rows of sources wait after a micro-batch."""
+        """How many rows of sources are buffered after a micro-batch."""
         return sum(len(self.state.retained(committed, f"{BUFFERED}{name}")) for name in self.state.sources)
 
     def arrived(
@@ -125,7 +125,8 @@ class ClausesBehind:
         *,
         closes: bool,
     ) -> Arrived:
-        """What comes to the windows: the rows of streams, and what the clauses emit before their frontier.
+        """The rows that arrive at the windows: those of streams, and the clauses' output before their
+        frontier.
 
         Parameters
         ----------
@@ -163,8 +164,8 @@ class ClausesBehind:
         return Arrived({**rows, **arriving}, bound, origin, waits, chunks, marks)
 
     def _arriving(self, span: InstantSpan) -> tuple[dict[str, pa.Table], int]:
-        """What the clauses emit in a micro-batch, as windows read it, and before which instant no later one
-        does.
+        """The output of the clauses in a micro-batch, as windows read it, and the bound of their later
+        output.
         """
         plan, scale = self._plan, self._plan.scale
         gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
@@ -175,7 +176,7 @@ class ClausesBehind:
         return arriving, min(one.until(scale) for one in coming.values())
 
     def _read(self, name: str, rows: DataFrame) -> DataFrame:
-        """What the windows read of the rows of a clause."""
+        """The columns of a clause's rows that the windows read."""
         stream = self._plan.catalog.streams[name]
         own = [F.col(quoted(one)).alias(inside(0, one)) for one in stream.columns]
         frame, columns = self._reading(rows.select(*own, ROWTIME, *stream.ties), 0, name, F.lit(True))

@@ -25,8 +25,9 @@ from windrow.syntax.sqltext import quoted
 __all__ = ["DirectInput", "Reading", "Taken"]
 
 Reading = Callable[[DataFrame, int, str, Column], tuple[DataFrame, dict[str, str]]]
-"""Of entries with the columns of a stream, its number and name, and which are its rows: them with what is
-computed of each, and the columns that are read, by the names that they have in memory."""
+"""A function of entries with the columns of a stream, its number and name, and a condition for its rows. It
+returns them with computed columns, and the columns to read, by their names in memory.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +37,11 @@ class _Source:
     Attributes
     ----------
     at, name, stream
-        As :meth:`windrow.spark.live.micro_batches.host.MicroBatches.streams` has them.
+        As for :meth:`windrow.spark.live.micro_batches.host.MicroBatches.streams`.
     files
         Its columns in the files.
     leaf
-        Of the program: the entries as they are read.
+        The leaf of the program with the entries as they are read.
     columns
         The columns that are read: their names in memory, and in the output of the program.
     """
@@ -62,8 +63,8 @@ class Taken:
     now
         Its time, in microseconds.
     entries
-        Of each stream those that came, in order, with the columns that are read, `PLACE` from 0 on, and what
-        entries say of time and producers.
+        The new entries of each stream, in order, with the columns that are read, `PLACE` from 0 on, and the
+        columns with rowtimes, bounds and producers.
     """
 
     now: int
@@ -73,11 +74,11 @@ class Taken:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Of each stream those of its rows."""
+        """For each stream, the columns of its rows."""
         return {source.name: tuple(source.columns) for source in self._sources}
 
     def whole(self, name: str) -> pa.Table | None:
-        """All columns of the entries of a stream; None where they cannot be read any more."""
+        """All columns of the entries of a stream; None if they cannot be read any more."""
         place = next(place for place, source in enumerate(self._sources) if source.name == name)
         source = self._sources[place]
         rows = self._batch.rows(place, source.files, source.stream.columns)
@@ -101,7 +102,7 @@ class DirectInput:
     def of(
         cls, gateway: Gateway, folder: Path, streams: Sequence[tuple[int, str, Stream]], reading: Reading
     ) -> DirectInput | None:
-        """What reads these streams; None where Spark has to.
+        """The reader of these streams; None if Spark must read them.
 
         Parameters
         ----------
@@ -130,7 +131,7 @@ class DirectInput:
         return cls(gateway, operators, sources)
 
     def take(self) -> Taken | None:
-        """The micro-batch that Spark calls for; None where Spark has to read it."""
+        """The micro-batch for which Spark calls; None if Spark must read it."""
         batch = file_batch(self._gateway.spark, len(self._sources))
         if batch is None:
             return None
@@ -166,7 +167,7 @@ class DirectInput:
 
 
 def _said(files: FileColumns) -> list[str]:
-    """What entries say of time and producers."""
+    """The columns of entries with rowtimes, bounds and producers."""
     named = [(ROWTIME, files.rowtime), (PRODUCER, files.producer), (BOUND, files.bound)]
     return [name for name, column in named if column is not None]
 

@@ -31,14 +31,14 @@ __all__ = ["FINAL_FROM", "ROWS", "EmittedRows", "entering", "with_rows"]
 Bools = npt.NDArray[np.bool_]
 
 ROWS = "rows-"
-"""The rows of a stream are retained under this name, and the stream's."""
+"""The prefix of the name for the retained rows of a stream."""
 FINAL_FROM = 1000
-"""From so many rows on, rows of final sessions are looked for."""
+"""The number of rows from which on rows of final sessions are searched for."""
 
 
 @dataclass
 class EmittedRows:
-    """What is retained of the streams of a query, and which of it no longer.
+    """The retained rows of the streams of a query, and which of them are no longer needed.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class EmittedRows:
     _left_at_check: dict[str, int] = field(default_factory=dict)  # how many rows were left at the last check
 
     def after(self, committed: CommittedBatch, name: str) -> InputState:
-        """The rows of a stream that a micro-batch left behind."""
+        """The rows of a stream that a micro-batch retained."""
         chunks = committed.chunks.get(f"{ROWS}{name}", {})
         schema = in_memory(self._schema_of(name))
         none = np.zeros(0, np.int64)
@@ -76,7 +76,7 @@ class EmittedRows:
         return state
 
     def whole(self, name: str, rows: pa.Table) -> tuple[pa.Table, StructType]:
-        """The retained rows of a stream with its other columns, as NULL: nothing reads them."""
+        """The retained rows of a stream, with its other columns as NULL: nothing reads them."""
         stream, schema = self.plan.catalog.streams[name], StructType()
         for column in stream.columns:
             kind = stream.frame.schema[column]
@@ -89,7 +89,9 @@ class EmittedRows:
         return rows.select(schema.names), schema
 
     def columns(self, name: str) -> list[str]:
-        """The columns of a stream that the query reads, and that of its rowtimes, by which rows are over."""
+        """The columns of a stream that the query reads, and its rowtime column, which decides which rows are
+        needed.
+        """
         stream, read = self.plan.catalog.streams[name], self.read(name)
         rowtime = (stream.rowtime or "").lower()
         return [column for column in stream.columns if column in read or column.lower() == rowtime]
@@ -108,8 +110,8 @@ class EmittedRows:
         frontier: int | None,
         carried: int | None,
     ) -> dict[str, InputState]:
-        """The rows that are needed after a micro-batch; none that came by `carried`, which the state of the
-        operators has in their place.
+        """The rows that are needed after a micro-batch; without those that arrived by `carried`, which the
+        state of the operators includes.
         """
         if carried is not None:
             return {
@@ -134,7 +136,7 @@ class EmittedRows:
         punctuation: PunctuationTimes,
         frontier: int,
     ) -> Bools:
-        """Whether no change is made of rows any more."""
+        """Whether no change depends on rows any more."""
         if self.plan.has_sessions:
             return self._is_final(name, state, marks, frontier)
         rows, groupings = state.retained.rows, self.plan.closings(name)
@@ -170,7 +172,7 @@ class EmittedRows:
         marks: Mapping[str, Marks],
         frontier: int,
     ) -> Bools:
-        """Whether no change is made of rows any more, by the watermark."""
+        """Whether no change depends on rows any more, by the watermark."""
         ticks = state.retained.rows.column(ROWTIME).to_numpy()
         mark = self.plan.mark_of(name, marks, frontier)
         in_time = all(any(isinstance(each, ClosedKeys) for each in grouping) for grouping in groupings)
@@ -222,7 +224,7 @@ class EmittedRows:
 
 
 def entering(retained: TimedRows, since: int | None, until: int) -> Bools:
-    """The rows that come after a processing time, by another one."""
+    """The rows that arrive after one processing time, up to another."""
     entering: Bools = retained.alive & (retained.enter <= until)
     if since is not None:
         entering &= retained.enter > since
@@ -230,7 +232,7 @@ def entering(retained: TimedRows, since: int | None, until: int) -> Bools:
 
 
 def _with_times(schema: StructType) -> StructType:
-    """The columns of rows, and what is known of them."""
+    """The columns of rows, and their added times."""
     return schema.add(ROWTIME, LongType()).add(ARRIVED, LongType()).add(BEFORE, LongType())
 
 
@@ -241,7 +243,7 @@ def _retained(table: pa.Table, chunk: int) -> TimedRows:
 
 
 def with_rows(state: InputState, rows: pa.Table, number: int) -> InputState:
-    """With more rows that came."""
+    """The state with more arrived rows."""
     if not rows.num_rows:
         return state
     schema = state.retained.rows.schema

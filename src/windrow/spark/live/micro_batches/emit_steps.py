@@ -1,13 +1,13 @@
 """The micro-batches of a query with EMIT, from one processing time to the next.
 
-Processing times rise from micro-batch to micro-batch. The rows of a streaming DataFrame have that of their
-micro-batch, which Spark logs before it runs; those of a named stream have that of their entries. A
-micro-batch reaches the time up to which all streams are known.
+Processing times increase from micro-batch to micro-batch. The rows of a streaming DataFrame have that of
+their micro-batch, which Spark logs before it runs; those of a named stream have that of their entries. A
+micro-batch reaches the time up to which all streams are complete.
 
 The operators run in memory. The state on disk is the needed rows of each stream, in chunks; a restart
-computes all else from them. Where rows would be needed for ever, the state of the operators is written now
-and then in their place, with the rows since. Of a query of which a part has no operator, Spark computes the
-changes of each micro-batch from the same rows (:mod:`windrow.spark.live.plans.emit_by_spark`).
+recomputes the rest from them. If rows would be needed forever, the state of the operators is written now and
+then in their place, with the rows since. If a part of a query has no operator, Spark computes the changes of
+each micro-batch from the same rows (:mod:`windrow.spark.live.plans.emit_by_spark`).
 """
 
 from __future__ import annotations
@@ -60,9 +60,11 @@ __all__ = ["EmittedSteps"]
 _BELOW = "below-"
 _LATE = "late_for_groups"
 _GRACE = 1_000_000
-"""Microseconds: for so long a micro-batch waits for a named stream that is behind others, before it ticks."""
+"""The microseconds for which a micro-batch waits, before it ticks, for a named stream that is behind
+others.
+"""
 _SPARE = 1_000_000
-"""Operators that have taken so many rows more than twice the retained ones are built anew."""
+"""Operators that have processed so many rows more than twice the retained ones are rebuilt."""
 
 
 @dataclass(frozen=True)
@@ -121,18 +123,18 @@ class EmittedSteps(InMemorySteps):
     # -- ticks -----------------------------------------------------------------------------------------
 
     def _ticks(self, frames: Mapping[str, DataFrame] | None) -> DataFrame | None:
-        """Ticks, which stand under an empty name."""
+        """The ticks, as entries under an empty name."""
         if frames is not None:
             return frames.get("")
         return None if self._files is None else self._files.arriving(self._spark)
 
     @property
     def wants(self) -> int | None:
-        """When the query is to have a tick."""
+        """When the query needs a tick."""
         return self._checkpoint.last().counts.get("wanted")
 
     def tick(self, instant: int) -> None:
-        """Put a tick for an instant into the input: where it has not been reached."""
+        """Put a tick for an instant into the inputs that have not reached it."""
         positions = self._checkpoint.last().positions
         for name, stream in self._named.items():
             if name not in positions or positions[name].ptime < instant:
@@ -152,7 +154,7 @@ class EmittedSteps(InMemorySteps):
 
     @cached_property
     def _first_evaluation(self) -> EmitEvaluation:
-        """What evaluates the query, without state: its operators, or Spark if a part of it has none."""
+        """The evaluation of the query, without state: its operators, or Spark if a part of it has none."""
         gateway = Gateway(self._spark, self._plan.gateway.parameters)
         folder = self._checkpoint.folder.resolve() / ".flow"
         evaluation = EmittedFlow(gateway, self._query, self._envelope, folder)
@@ -161,7 +163,7 @@ class EmittedSteps(InMemorySteps):
         )
 
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Judge the entries, advance the operators, and hand what changes to the sink."""
+        """Judge the entries, advance the operators, and pass the changes to the sink."""
         try:
             return self._take(self._come(batch, before), number, before)
         except UnmatchedError as error:
@@ -177,7 +179,7 @@ class EmittedSteps(InMemorySteps):
         name: str,
         is_row: Column,  # noqa: ARG002 - nothing is computed
     ) -> tuple[DataFrame, dict[str, str]]:
-        """What the query reads."""
+        """The columns that the query reads."""
         return frame, {own: inside(at, own) for own in self._rows.columns(name)}
 
     def _take(self, incoming: Come, number: int, before: CommittedBatch) -> Done:
@@ -234,9 +236,9 @@ class EmittedSteps(InMemorySteps):
 
     @cached_property
     def _state_may_replace_rows(self) -> bool:
-        """Whether the state of operators may replace rows, until a stream that declares none has punctuation.
+        """Whether the state of operators may replace rows, as long as no undeclared punctuation arrives.
 
-        So it is if operators drop state by time, and if nothing but punctuation could drop rows.
+        This applies if operators drop state by time, and if only punctuation could drop rows.
         """
         if self._query.emits_at_once or self._query.has_sessions:
             return False
@@ -261,7 +263,7 @@ class EmittedSteps(InMemorySteps):
     ) -> Carried | None:
         """The state of the operators, in a new file if more rows have arrived since the last than it has.
 
-        As soon as there is punctuation, rows are retained in its place: it closes rows, not state.
+        As soon as there is punctuation, rows are retained instead: it closes rows, not state.
         """
         last = known.carried
         may_be = (
@@ -293,7 +295,7 @@ class EmittedSteps(InMemorySteps):
         return merged, committed if carried is None else carried.named(committed)
 
     def _known_before(self, before: CommittedBatch) -> _Known:
-        """What the last micro-batch left: in memory, or made again from the rows that it retained."""
+        """The state after the last micro-batch: in memory, or recomputed from its retained rows."""
         if self._known_last is not None and self._known_last.number == before.number:
             return self._known_last
         rows = {name: self._rows.after(before, name) for _, name, _ in self.streams()}
@@ -331,7 +333,7 @@ class EmittedSteps(InMemorySteps):
     def _refuse_late(
         self, evaluation: EmitEvaluation, marks: Mapping[str, Marks], span: tuple[int | None, int]
     ) -> None:
-        """Fail of a row that is late for a group, in a recorded stream that is to fail of it."""
+        """Raise an error if a row is late for a group, in a recorded stream whose late rows are errors."""
         streams = self._query.query.streams
         below = {
             name: rows
@@ -353,7 +355,7 @@ class EmittedSteps(InMemorySteps):
             return sink.write(self._frame_of(changed), number) or 0
 
     def _frame_of(self, changed: pa.Table | DataFrame) -> DataFrame:
-        """Changes as a DataFrame; two columns may have one name."""
+        """Changes as a DataFrame; two columns may have the same name."""
         if isinstance(changed, DataFrame):
             return changed
         schema, inner = self._changes_schema, StructType()
@@ -377,7 +379,7 @@ class EmittedSteps(InMemorySteps):
         marks: Mapping[str, Marks],
         until: int | None,
     ) -> JudgedEntries:
-        """Judges the rows below their stream's watermark, those that waited among them."""
+        """Judges the rows below their stream's watermark, including buffered ones."""
         below = {}
         for name, rows in came.items() if self._judges else ():
             own = f"{_BELOW}{name}"
@@ -394,7 +396,9 @@ class EmittedSteps(InMemorySteps):
         return refused if late is None else late if refused is None else refused.unionByName(late)
 
     def _with_waiting(self, committed: CommittedBatch, waiting: Mapping[str, pa.Table]) -> CommittedBatch:
-        """The micro-batch with the chunks, which are written, of rows below a watermark that wait still."""
+        """The micro-batch with the chunks, which are written, of rows below a watermark that stay
+        buffered.
+        """
         chunks = {
             (own := f"{_BELOW}{name}"): self._checkpoint.write_chunks(
                 own, {committed.number: rows.num_rows}, {committed.number: rows}
@@ -417,20 +421,19 @@ class EmittedSteps(InMemorySteps):
 
     @property
     def _sources_of_time(self) -> list[int]:
-        """The numbers of what comes with Spark's time: streaming DataFrames, and ticks."""
+        """The numbers of the sources with Spark's processing time: streaming DataFrames, and ticks."""
         return [*(place for place, _, stream in self.streams() if not stream.is_log), TICKS]
 
     def _now(self, last: int | None, before: CommittedBatch) -> int:
-        """The processing time of what comes from streaming DataFrames: later than that of the last
-        micro-batch.
+        """The processing time of entries from streaming DataFrames: later than that of the last micro-batch.
 
-        `last` is the greatest that such entries come with; None where there are none.
+        `last` is the greatest time of such entries; None if there are none.
         """
         earlier = before.counts.get("now", 0)
         return earlier if last is None else max(last, earlier + 1)
 
     def _until(self, positions: Mapping[str, Position], now: int) -> int | None:
-        """Up to which processing time all streams are known."""
+        """The processing time up to which all streams are complete."""
         reached = [positions[name].ptime if stream.is_log else now for _, name, stream in self.streams()]
         return min(reached) or None
 
@@ -446,7 +449,7 @@ class EmittedSteps(InMemorySteps):
     def _wanted(
         self, positions: Mapping[str, Position], frontier: int | None, now: int, due: int | None
     ) -> int | None:
-        """When there is to be a tick: where something is due, streams wait for each other, or fall idle."""
+        """When the query needs a tick: when something is due, streams wait for each other, or become idle."""
         wanted = [] if due is None else [due]
         for _, name, stream in self.streams():
             reached = positions[name].ptime if stream.is_log else now
@@ -469,7 +472,7 @@ class EmittedSteps(InMemorySteps):
         punctuations: Mapping[str, LoggedPunctuation],
         reached: tuple[int | None, int | None],
     ) -> CommittedBatch:
-        """What is known after a micro-batch; `reached` are the origin and the frontier."""
+        """The commit after a micro-batch; `reached` are the origin and the frontier."""
         origin, frontier = reached
         for_groups = before.counts.get(_LATE, 0) + done.late
         account = Account(
@@ -517,7 +520,7 @@ class EmittedSteps(InMemorySteps):
             return self._sink.insert(rows, bound, before.counts.get("rows_emitted", 0))
 
     def state(self) -> QueryState:
-        """What is retained after the last micro-batch, and why."""
+        """The state after the last micro-batch, with reasons."""
         committed = self._checkpoint.last()
         retained = {name: self._retained_of(committed, name) for _, name, _ in self.streams()}
         return timed_state_of(
@@ -530,7 +533,7 @@ class EmittedSteps(InMemorySteps):
         return None if carried is None else Counted(carried.rows, carried.size(self._checkpoint, committed))
 
     def _retained_of(self, committed: CommittedBatch, name: str) -> Counted:
-        """What is retained of a stream after a micro-batch."""
+        """The retained rows of a stream after a micro-batch."""
         own = f"{ROWS}{name}"
         if own not in committed.chunks:
             return Counted()
@@ -538,7 +541,7 @@ class EmittedSteps(InMemorySteps):
         return Counted.of(rows.column(ROWTIME), self._checkpoint.chunk_bytes(committed, own))
 
     def _retained(self, committed: CommittedBatch) -> Retained:
-        """What waits for its processing time, and the rows of streams."""
+        """The entries buffered until their processing time, and the rows of streams."""
         rows = [chunks for name, chunks in committed.chunks.items() if not name.startswith(_BELOW)]
         return Retained(committed.counts["rows_buffered"], sum(sum(chunks.values()) for chunks in rows))
 

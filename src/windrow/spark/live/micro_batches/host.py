@@ -1,4 +1,4 @@
-"""What the micro-batches of all live queries have in common: judge, advance, hand over, commit, account."""
+"""The common part of the micro-batches of all live queries: judge, advance, write, commit, account."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ LATE_SCHEMA = StructType(
         StructField("reason", StringType()),
     ]
 )
-"""The columns of late rows; of bounds that are quarantined `row` is NULL."""
+"""The columns of late rows; for quarantined bounds, `row` is NULL."""
 
 ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
 """The side outputs."""
@@ -67,17 +67,17 @@ _KEEP = (
     " or write try_divide, try_cast and the like in the query"
 )
 _OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, which return NULL in its place"
-"""Of what no row has alone, or is not read as computed of each row."""
+"""The hint for an expression that is not over one row alone, or not read as such."""
 
 
 @dataclass(frozen=True, eq=False)
 class Done:
-    """A micro-batch whose changes the sink has.
+    """A micro-batch whose changes are in the sink.
 
     Attributes
     ----------
     committed
-        What is to be committed.
+        The state to commit.
     came, emitted
         How many rows it took, and emitted.
     """
@@ -89,7 +89,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Retained:
-    """How many rows wait, and are in windows or operators, after a micro-batch; and what else is reported."""
+    """How many rows are buffered, and in windows or operators, after a micro-batch; and other reported
+    counts.
+    """
 
     waiting: int
     rows: int
@@ -97,11 +99,11 @@ class Retained:
 
 
 class MicroBatches(ABC):
-    """Takes micro-batches one after the other.
+    """Runs micro-batches one after the other.
 
-    A micro-batch that was taken wholly is not taken again. One that was interrupted is: it starts from what
-    the last micro-batch retained, so it returns the same rows, and the sink takes them in place of those
-    emitted before.
+    A micro-batch that was processed completely is not processed again. An interrupted one is: it starts from
+    the state after the last micro-batch, so it returns the same rows, and the sink replaces those emitted
+    before.
 
     Parameters
     ----------
@@ -110,14 +112,14 @@ class MicroBatches(ABC):
     sink
         Takes its rows.
     folder
-        Of the checkpoint: what is retained, and late rows.
+        The folder of the checkpoint: state, and late rows.
     envelope, on_late
-        As :meth:`windrow.relation.Relation.start` has them.
+        As for :meth:`windrow.relation.Relation.start`.
 
     Attributes
     ----------
     progress
-        What the last micro-batch did.
+        The progress of the last micro-batch.
     late
         Where late rows go.
     """
@@ -126,7 +128,7 @@ class MicroBatches(ABC):
     """Settings of Spark for the query, set when it starts."""
 
     _form: str | None = None
-    """How the state is retained, where that is not what the plan says."""
+    """The form of the state, if it differs from the plan's."""
 
     def __init__(
         self, plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
@@ -157,7 +159,7 @@ class MicroBatches(ABC):
 
     @property
     def wants(self) -> int | None:
-        """When the query is to have a tick, in microseconds; None for never."""
+        """When the query needs a tick, in microseconds; None for never."""
         return None
 
     def tick(self, instant: int) -> None:  # noqa: B027 - most want none
@@ -175,11 +177,11 @@ class MicroBatches(ABC):
 
     @property
     def positions(self) -> Mapping[str, Position]:
-        """How far each stream has been read after the last micro-batch."""
+        """How far each stream has been read by the last micro-batch."""
         return self._checkpoint.last().positions
 
     def close(self) -> None:
-        """Let others take the checkpoint."""
+        """Release the checkpoint."""
         try:
             self._sink.end()
         finally:
@@ -187,10 +189,10 @@ class MicroBatches(ABC):
 
     @abstractmethod
     def state(self) -> QueryState:
-        """What is retained after the last micro-batch."""
+        """The state after the last micro-batch."""
 
     def aside_table(self, name: str) -> pa.Table:
-        """The same in memory."""
+        """The rows of a side output up to the last micro-batch, in memory."""
         tables = [pq.read_table(path) for path in self.side_files(name)]
         wanted = to_arrow_schema(ASIDE[name])
         whole = pa.concat_tables([wanted.empty_table(), *tables], promote_options="default")
@@ -205,11 +207,11 @@ class MicroBatches(ABC):
         return self._spark.read.schema(columns).parquet(*map(uri, paths))
 
     def side_files(self, name: str) -> list[Path]:
-        """The files that have the rows of a side output up to the last micro-batch, each once."""
+        """The files with the rows of a side output up to the last micro-batch, each once."""
         return self._checkpoint.sides[name].paths(self._listed(name))
 
     def set_aside(self, name: str, most: int) -> tuple[SetAside, ...]:
-        """What is in a side output, with so many rows of each stream and reason."""
+        """The counts of a side output, with a sample of rows of each stream and reason."""
         side = self._checkpoint.sides[name]
         return counted(name, side.batches(self._listed(name)), most, side.folder)
 
@@ -217,7 +219,7 @@ class MicroBatches(ABC):
         return self._checkpoint.last().sides.get(name, Listing())
 
     def latest(self, count: int) -> pa.Table | None:
-        """The last rows that were emitted, where they can be read back."""
+        """The last emitted rows, if they can be read back."""
         return latest_of(self._sink, count)
 
     def streams(self) -> list[tuple[int, str, Stream]]:
@@ -226,7 +228,7 @@ class MicroBatches(ABC):
         return [(number, name, known[name]) for number, name in enumerate(sorted(self._plan.streams))]
 
     def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
-        """All that arrives: the columns of each stream's entries under names of their own, and its number.
+        """All arriving entries: each stream has separate columns, and a number.
 
         Parameters
         ----------
@@ -240,7 +242,7 @@ class MicroBatches(ABC):
         return in_one(parts)
 
     def _ticks(self, frames: Mapping[str, DataFrame] | None) -> DataFrame | None:
-        """What says that time has passed, where that matters: ``tick``, in microseconds."""
+        """The entries that advance processing time, if that matters: ``tick``, in microseconds."""
         sources = [stream.live for _, _, stream in self.streams()]
         if frames is not None or not any(source is not None and source.idle for source in sources):
             return None
@@ -252,11 +254,11 @@ class MicroBatches(ABC):
         return Gateway(self._spark, self._plan.gateway.parameters)
 
     def _own(self, batch: DataFrame) -> DataFrame:
-        """A micro-batch in the session in which the query's tables and functions are: its own is another."""
+        """A micro-batch in the session with the query's tables and functions; Spark runs it in another."""
         return in_session(batch, self._spark)
 
     def take(self, batch: DataFrame, number: int) -> None:
-        """Take a micro-batch, if it has not been taken wholly."""
+        """Process a micro-batch, unless it has been processed completely."""
         if not self.retains_malformed:
             self._take_sound(batch, None, number)
             return
@@ -274,7 +276,7 @@ class MicroBatches(ABC):
             self._take_sound(sound, malformed, number)
 
     def _take_sound(self, sound: DataFrame, malformed: DataFrame | None, number: int) -> None:
-        """Take the entries that are not malformed, and set the others aside."""
+        """Process the sound entries, and write the malformed ones to the side output."""
         before = self._checkpoint.before(number, lambda: self._count(sound))
         if before is None:
             return
@@ -300,7 +302,7 @@ class MicroBatches(ABC):
         return batch.count()
 
     retains_malformed = False
-    """Whether malformed entries go to a side output of their own."""
+    """Whether malformed entries go to a side output."""
 
     @cached_property
     def _uncomputable(self) -> Uncomputable:
@@ -316,7 +318,7 @@ class MicroBatches(ABC):
         return found
 
     def _with_hint(self, error: WindrowError, batch: DataFrame) -> WindrowError:
-        """The error that a value cannot be computed, with what to do."""
+        """The error that a value cannot be computed, with a hint."""
         hint = _OF_SEVERAL if error.sqlstate.startswith("22") else None
         try:
             if not self.retains_malformed and self._uncomputable.fails(self._rows_of_streams(placed(batch))):
@@ -333,7 +335,7 @@ class MicroBatches(ABC):
             self._checkpoint.sides["malformed"].write(malformed, number)
 
     def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        """Take the entries that are not malformed after a commit, and commit."""
+        """Process the sound entries after a commit, and commit."""
         try:
             done = self._evaluated(batch, number, before)
             committed = self._checkpoint.commit(done.committed)
@@ -353,17 +355,17 @@ class MicroBatches(ABC):
 
     @abstractmethod
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Judge the entries, advance the operators, and hand what changes to the sink."""
+        """Judge the entries, advance the operators, and pass the changes to the sink."""
 
     @abstractmethod
     def _retained(self, committed: CommittedBatch) -> Retained:
-        """What is retained after a micro-batch."""
+        """The retained rows after a micro-batch."""
 
     def _release(self) -> None:  # noqa: B027 - most have nothing
-        """Drop what was cached for a micro-batch, however it ended."""
+        """Release the caches of a micro-batch, however it ended."""
 
     def _frontier(self, positions: Mapping[str, Position]) -> int | None:
-        """The instant before which nothing more will come, in ticks of the query's time scale."""
+        """The instant before which no more rows arrive, in ticks of the query's time scale."""
         reached = []
         for name, position in positions.items():
             reached_here = position.watermark.value
@@ -381,7 +383,7 @@ class MicroBatches(ABC):
         return frame_of_collected(self._spark, late.select(schema.names), schema)
 
     def _schema_apart(self, name: str, *ticks: str) -> StructType:
-        """The columns of a stream's rows in side outputs: all of its own, and what is known of them."""
+        """The columns of a stream's rows in side outputs: its own, and the added ones."""
         stream = self._plan.catalog.streams[name]
         fields = [field for field in stream.frame.schema if field.name in stream.columns]
         schema = StructType(fields).add(ROWTIME, LongType()).add(PRODUCER, StringType())
@@ -408,13 +410,13 @@ class MicroBatches(ABC):
     def _came_and_late(
         before: CommittedBatch, positions: Mapping[str, Position], came: int
     ) -> dict[str, int]:
-        """How many rows have come in all, and how many of them are below a bound."""
+        """How many rows have arrived in total, and how many of them are below a bound."""
         refused = sum(position.watermark.refused for position in positions.values())
         return {"rows_in": before.counts.get("rows_in", 0) + came, "rows_late": refused}
 
     @staticmethod
     def _counted(committed: CommittedBatch, buffered: int) -> dict[str, int]:
-        """The account after a micro-batch, in which so many rows wait, and what else of rows is counted."""
+        """The account after a micro-batch, with so many buffered rows, and the other counts."""
         counts = committed.counts
         account = Account(counts["rows_in"], counts["rows_used"], buffered, counts["rows_late"])
         return {
@@ -426,12 +428,12 @@ class MicroBatches(ABC):
 def by_kind(
     plan: LivePlan, names: Iterable[str], count: Callable[[str, TimeScale, Sequence[str]], RetainedRowsOf]
 ) -> tuple[dict[str, RetainedRowsOf], dict[str, RetainedRowsOf]]:
-    """What is counted of buffered rows, by stream, and of the rows of windows, by name.
+    """The counts of buffered rows, by stream, and of the rows of windows, by name.
 
     Parameters
     ----------
     names
-        Those under which rows are retained.
+        The names of the retained rows.
     count
         Counts the rows of a name, with these columns of rowtimes on this time scale.
     """
@@ -446,7 +448,7 @@ def by_kind(
 
 
 def _late_row(name: str, rows: DataFrame) -> AnalysisError:
-    """The error that some rows of a stream are late."""
+    """The error for late rows of a stream."""
     first = rows.select(REASON).first()
     assert first is not None
     reasons = {
@@ -468,7 +470,7 @@ def _takes_any_order(sink: Sink | IntoStream) -> bool:
 
 
 def late_columns(name: str, stream: Stream, rows: DataFrame) -> DataFrame:
-    """Late rows of a stream as they are displayed: `LATE_SCHEMA` without the micro-batch.
+    """Late rows of a stream for users: `LATE_SCHEMA` without the micro-batch.
 
     Parameters
     ----------

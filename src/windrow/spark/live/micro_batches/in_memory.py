@@ -1,8 +1,8 @@
-"""Micro-batches on the driver: reads the entries into memory, and has them judged.
+"""Micro-batches on the driver: reads the entries into memory, and judges them.
 
-It reads the columns that a query needs, with what Spark computes of each row, in one job; of plain files in
-none (:mod:`windrow.spark.live.micro_batches.direct_input`). Late rows are stored whole, so they are read
-again; through Spark that means the whole micro-batch.
+It reads the columns that a query needs, with the columns that Spark computes from each row, in one job; for
+plain files without a job (:mod:`windrow.spark.live.micro_batches.direct_input`). Late rows are stored with
+all columns, so they are read again; through Spark that means the whole micro-batch.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ __all__ = ["TOO_LARGE", "Come", "InMemorySteps", "Narrow", "numbered", "waiting_
 
 @dataclass(frozen=True, eq=False)
 class Come:
-    """What a micro-batch brings.
+    """The judged entries of a micro-batch.
 
     Attributes
     ----------
     found
-        Of each stream, what was read of it.
+        The entries that were read of each stream.
     entries
         How many there are.
     now
         Its time, in microseconds.
     firsts
-        Of each stream with entries the time of the first.
+        For each stream with entries, the time of the first.
     """
 
     found: Mapping[str, Arrivals]
@@ -63,7 +63,7 @@ class Come:
 
     @property
     def count(self) -> int:
-        """How many rows came, but for those that were in already."""
+        """How many rows arrived, without duplicates."""
         return sum(one.count for one in self.found.values())
 
     @property
@@ -74,14 +74,14 @@ class Come:
 
 @dataclass(frozen=True, eq=False)
 class Narrow:
-    """What of a micro-batch is read.
+    """The columns of a micro-batch that are read.
 
     Attributes
     ----------
     frame
-        The micro-batch, with what is computed of its rows.
+        The micro-batch, with computed columns.
     columns
-        Of each stream, those that its rows are to have: in memory, and in `frame`.
+        For each stream, the columns of its rows: in memory, and in `frame`.
     """
 
     frame: DataFrame
@@ -89,16 +89,16 @@ class Narrow:
 
 
 class InMemorySteps(MicroBatches):
-    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes."""
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which documents the parameters."""
 
     _timed = False
-    """As :func:`windrow.spark.live.input.arrivals.arrivals` has it."""
+    """As for :func:`windrow.spark.live.input.arrivals.arrivals`."""
 
     _judges = False
-    """Whether rows below their stream's watermark are judged, and so retained whole."""
+    """Whether rows below their stream's watermark are judged, and so retained with all columns."""
 
     _wide_until = 0
-    """Micro-batches before this one are read whole: late rows seldom come alone."""
+    """Micro-batches before this one are read with all columns: late rows seldom come alone."""
 
     @property
     @abstractmethod
@@ -106,7 +106,7 @@ class InMemorySteps(MicroBatches):
         """The columns that the query returns."""
 
     _reads_all = True
-    """Whether whole rows are read, wherever they come from through Spark."""
+    """Whether all columns are read, wherever Spark reads."""
 
     def _reading(
         self,
@@ -115,12 +115,12 @@ class InMemorySteps(MicroBatches):
         name: str,
         is_row: Column,  # noqa: ARG002 - others compute
     ) -> tuple[DataFrame, dict[str, str]]:
-        """What is read of a stream, as :data:`.direct_input.Reading` has it."""
+        """The columns to read of a stream, as for :data:`.direct_input.Reading`."""
         return frame, {own: inside(at, own) for own in self._plan.catalog.streams[name].columns}
 
     def _narrow(self, batch: DataFrame) -> Narrow | None:
-        """What is read of a micro-batch; None for all of it."""
-        if self._reads_all or self.retains_malformed:  # what is wrong is told by all columns
+        """The columns of a micro-batch to read; None for all of them."""
+        if self._reads_all or self.retains_malformed:  # all columns show what is wrong
             return None
         frame, columns = self._own(batch), {}
         for at, name, _ in self.streams():
@@ -130,7 +130,7 @@ class InMemorySteps(MicroBatches):
 
     @cached_property
     def _direct(self) -> DirectInput | None:
-        """What reads micro-batches without Spark."""
+        """The reader of micro-batches without Spark."""
         if self.retains_malformed:
             return None
         gateway = Gateway(self._spark, self._plan.gateway.parameters)
@@ -165,7 +165,7 @@ class InMemorySteps(MicroBatches):
         return Come(found, entries.num_rows, now, self._first_times(entries, now))
 
     def _come_direct(self, before: CommittedBatch) -> Come | None:
-        """The same of files that are read here; None where Spark reads."""
+        """The same for files that are read here; None if Spark must read."""
         try:
             taken = None if self._direct is None else self._direct.take()
         except WindrowError:  # maybe of a row that is late
@@ -202,7 +202,7 @@ class InMemorySteps(MicroBatches):
         return Come(found, count, now, firsts)
 
     def _come_narrow(self, narrow: Narrow, before: CommittedBatch) -> Come | None:
-        """The same of what is read; None if whole rows are requested."""
+        """The same for the selected columns; None if all columns are needed."""
         present = {*narrow.frame.columns} - {*self._constant()}
         by = {
             at: {name: inside(at, name) for name in (ROWTIME, PRODUCER, PTIME, BOUND, *LOGGED)}
@@ -236,11 +236,11 @@ class InMemorySteps(MicroBatches):
         return Come(found, entries.num_rows, now, self._first_times(entries, now))
 
     def _asks_whole(self, one: Arrivals) -> bool:
-        """Whether whole rows are requested: of those that are late, or may be."""
+        """Whether all columns are needed: for rows that are late, or may be."""
         return one.late is not None or (self._judges and one.below is not None)
 
     def _first_times(self, entries: pa.Table, now: int) -> dict[str, int]:
-        """The first processing time of each stream of which there are entries."""
+        """The first processing time of each stream with entries."""
         shared = STREAM in entries.column_names
         numbers = {*pc.unique(entries.column(STREAM)).to_pylist()} if shared else {0}
         found = {}
@@ -252,11 +252,11 @@ class InMemorySteps(MicroBatches):
 
     @property
     def _sources_of_time(self) -> list[int]:
-        """The numbers of what comes with times of processing, ticks among them."""
+        """The numbers of the sources with processing times, including ticks."""
         return [*range(len(self.streams())), TICKS]
 
     def _now(self, last: int | None, before: CommittedBatch) -> int:
-        """The time of a micro-batch whose entries came at `last`, if there are any."""
+        """The time of a micro-batch whose entries arrived at `last`, if there are any."""
         return max(before.counts.get("now", 0), 0 if last is None else last)
 
     def _now_of(self, entries: pa.Table, before: CommittedBatch) -> int:
@@ -266,14 +266,16 @@ class InMemorySteps(MicroBatches):
         return self._now(max((int(time) for time in times if time is not None), default=None), before)
 
     def _in_order(self, batch: DataFrame) -> pa.Table:
-        """The entries of a micro-batch, in the order in which they came."""
+        """The entries of a micro-batch, in order of arrival."""
         entries = self._collected(batch)
         if PLACE in entries.column_names:
             entries = entries.sort_by(PLACE).drop_columns([PLACE])
         return in_order(entries)
 
     def _collected(self, batch: DataFrame) -> pa.Table:
-        """The entries in the order in which Spark reads them, with `ORIGIN` where that may be another one."""
+        """The entries in the order in which Spark reads them, with `ORIGIN` if that may not be the order of
+        arrival.
+        """
         left_out = [*self._constant(), *(ORIGIN if is_of_one_file(self._spark) else ())]
         try:
             with self._gateway.translated():
@@ -312,7 +314,7 @@ class InMemorySteps(MicroBatches):
         return table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
 
     def _counts(self, come: Come, before: CommittedBatch, used: int, emitted: int) -> dict[str, int]:
-        """What is counted of all micro-batches, where this one used and emitted so many rows."""
+        """The counts over all micro-batches, where this one used and emitted so many rows."""
         return {
             "now": come.now,
             "entries": come.entries,
@@ -322,24 +324,24 @@ class InMemorySteps(MicroBatches):
         }
 
     def _table_sink(self, names: Sequence[str]) -> TableSink | None:
-        """The sink, where it takes rows with columns of these names in memory."""
+        """The sink, if it accepts rows with columns of these names in memory."""
         is_plain = self._is_plain and len({name.lower() for name in names}) == len(names)
         sink = self._sink
         return sink if isinstance(sink, TableSink) and takes_tables(sink) and is_plain else None
 
     @cached_property
     def _is_plain(self) -> bool:
-        """Whether all columns are in files and tables in memory as Spark would write them."""
+        """Whether all columns have the same form in files and in memory as Spark would write."""
         return is_plain(self._result)
 
 
 def waiting_schema(stream: Stream) -> StructType:
-    """Of the rows of a live stream that wait for the frontier: its columns, `ROWTIME` and ties."""
+    """The schema of the buffered rows of a live stream: its columns, `ROWTIME` and tie-breakers."""
     return StructType([stream.frame.schema[name] for name in (*stream.columns, ROWTIME, *stream.ties)])
 
 
 def numbered(stream: Stream, rows: pa.Table, number: int) -> pa.Table:
-    """The rows of a stream that came in a micro-batch, with what orders those of one rowtime."""
+    """The new rows of a stream in a micro-batch, with tie-breakers for equal rowtimes."""
     if not _live(stream).identity:
         micro_batch, place = stream.ties
         rows = rows.append_column(micro_batch, pa.array(np.full(rows.num_rows, number, np.int64)))
@@ -348,7 +350,7 @@ def numbered(stream: Stream, rows: pa.Table, number: int) -> pa.Table:
 
 
 def _beside(whole: pa.Table, rows: pa.Table | None, columns: Sequence[str]) -> pa.Table | None:
-    """Rows in all their columns, and with these of what was read of them."""
+    """The rows with all columns, and with these of the columns read before."""
     if rows is None:
         return None
     found = whole.take(rows.column(PLACE))

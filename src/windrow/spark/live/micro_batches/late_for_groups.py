@@ -37,15 +37,15 @@ Holds = Callable[[pa.Array, Ints], npt.NDArray[np.bool_]]
 
 @dataclass(frozen=True, eq=False)
 class JudgedEntries:
-    """What becomes of rows below their stream's watermark.
+    """The decisions about rows below their stream's watermark.
 
     Attributes
     ----------
     late
-        Those of each stream that are late for a group, with `VIOLATED`: the watermark, less the lateness that
-        is allowed.
+        The rows of each stream that are late for a group, with `VIOLATED`: the watermark, minus the allowed
+        lateness.
     waiting
-        Those that come later than what is known of all streams.
+        The rows whose processing time is after that up to which all streams are complete.
     """
 
     late: Mapping[str, pa.Table]
@@ -64,16 +64,17 @@ def judged(
     marks: Mapping[str, Marks],
     until: int | None,
 ) -> JudgedEntries:
-    """Judge the rows that have come by a processing time.
+    """Judge the rows that have arrived by a processing time.
 
     Parameters
     ----------
     conditions
         The conditions so far.
     below
-        Of each stream the rows below its watermark when they came, with `ROWTIME`, `ARRIVED` and `BEFORE`.
+        The rows of each stream that were below its watermark when they arrived, with `ROWTIME`, `ARRIVED` and
+        `BEFORE`.
     marks
-        Up to which rowtime each live stream was known, in time.
+        Up to which rowtime each live stream was complete, over time.
     until
         The processing time; None before the first entry.
     """
@@ -94,7 +95,7 @@ def judged(
 def _violated(
     plan: EmittedPlan, conditions: WatermarkConditions, name: str, rows: pa.Table, marks: Mapping[str, Marks]
 ) -> Ints:
-    """The watermark that each row is late by, the greatest if by several; `NO_BOUND` of rows in time."""
+    """The greatest watermark by which each row is late; `NO_BOUND` for rows on time."""
     stream, judges = plan.catalog.streams[name], list[tuple[pa.Array, list[Holds]]]()
     kind = stream.frame.schema[stream.rowtime or ""]
     for each in judging(plan, name):
@@ -108,13 +109,13 @@ def _violated(
 
 
 def judging(plan: EmittedPlan, name: str) -> list[Occurrence]:
-    """Where a stream stands in a query so that its rows may be late for groups."""
+    """The places of a stream in a query at which its rows may be late for groups."""
     occurrences = plan.query.timed.occurrences
     return [each for each in occurrences if each.stream == name and each.watermark_of]
 
 
 def late_by(rows: pa.Table, kind: pa.DataType, judges: Sequence[tuple[pa.Array, Sequence[Holds]]]) -> Ints:
-    """The watermark that each row is late by, the greatest if by several; `NO_BOUND` of rows in time.
+    """The greatest watermark by which each row is late; `NO_BOUND` for rows on time.
 
     Parameters
     ----------
@@ -123,8 +124,8 @@ def late_by(rows: pa.Table, kind: pa.DataType, judges: Sequence[tuple[pa.Array, 
     kind
         The type of the column of rowtimes.
     judges
-        Wherever the stream stands: the watermark before each row, NULL of those that are not below it, and
-        the conditions by which rows are late.
+        For each place of the stream: the watermark before each row, NULL for rows not below it, and the
+        conditions by which rows are late.
     """
     found, ticks = np.full(rows.num_rows, NO_BOUND), rows.column(ROWTIME).to_numpy()
     for before, conditions in judges:

@@ -1,4 +1,4 @@
-"""Which rows of sessions are needed: later rows may join or part their sessions."""
+"""Which rows of sessions are needed: later rows may join or split their sessions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def numbered(gateway: Gateway, rows: pa.Table, schema: StructType) -> DataFrame:
 def may_be_final(
     plan: EmittedPlan, name: str, rows: DataFrame, marks: Mapping[str, Marks], until: int
 ) -> bool:
-    """Whether sessions of some rows may not change any more, by their times alone: they end after these.
+    """Whether sessions of some rows may be final, by rowtimes alone: a session ends after its rows.
 
     The oldest row is enough.
     """
@@ -70,16 +70,16 @@ def final_rows(
     marks: Mapping[str, Marks],
     until: int,
 ) -> DataFrame | None:
-    """The numbers of rows of which no change is made any more; None if those of sessions may all change.
+    """The numbers of rows on which no change depends any more; None if those of sessions may all change.
 
     Parameters
     ----------
     plan
-        One of which `has_sessions`.
+        A plan with `has_sessions`.
     known
-        Of the stream, with rows that have `NUMBER`.
+        The known entries of the stream, with rows that have `NUMBER`.
     marks
-        Of the live streams.
+        The watermarks of the live streams.
     """
     mark = plan.mark_of(name, marks, until)
     if mark is None or not may_be_final(plan, name, known.rows, marks, until):
@@ -107,10 +107,10 @@ def final_at_once(
     marks: Mapping[str, Marks],
     until: int,
 ) -> Bools | None:
-    """Rows of final sessions, perhaps not all of them; None if it takes a query to find them.
+    """Rows of final sessions, possibly not all of them; None if only a query can find them.
 
-    Rows that are late, or that have not come yet, are taken for rows of sessions here: these end later, if at
-    all, than what the query says.
+    Rows that are late, or have not arrived yet, count as rows of sessions here, so these end no earlier than
+    those of the query.
     """
     mark = plan.mark_of(name, marks, until)
     if mark is None:
@@ -139,12 +139,12 @@ def final_at_once(
 
 
 def alike(each: ClosedKeys) -> ClosedKeys:
-    """What says the same, wherever the stream stands in the query."""
+    """A condition without the place of the stream in the query."""
     return replace(each, origin=0)
 
 
 def window_of(plan: EmittedPlan, each: ClosedKeys) -> TimeWindow | None:
-    """The windows of these sessions; None if it takes a query to find them."""
+    """The windows of these sessions; None if only a query can find them."""
     return plan.query.timed.sessions[each.sessions or 0].window
 
 
@@ -153,7 +153,7 @@ def _is_timed(kind: pa.DataType) -> bool:
 
 
 def ended(window: TimeWindow, rows: pa.Table, below: Callable[[pa.Array], Bools]) -> Bools:
-    """The rows in sessions of which the end is below the watermark, and those in none."""
+    """The rows in sessions whose end is below the watermark, and rows without a session."""
     ended = np.ones(rows.num_rows, bool)
     places = np.flatnonzero(np.asarray(rows.column(window.time).is_valid()))
     timed = rows.select([*window.keys, window.time]).take(pa.array(places)).combine_chunks()
@@ -166,7 +166,7 @@ def ended(window: TimeWindow, rows: pa.Table, below: Callable[[pa.Array], Bools]
 
 
 def _of_sessions(plan: EmittedPlan, name: str) -> list[ClosedKeys]:
-    """What says by sessions that rows of a stream are over."""
+    """The conditions by which sessions make rows of a stream unneeded."""
     every = (each for grouping in plan.closes_in_time(name) for each in grouping)
     return list(dict.fromkeys(each for each in every if each.sessions is not None))
 

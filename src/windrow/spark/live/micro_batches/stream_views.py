@@ -1,8 +1,8 @@
-"""The views of rows as they come, of which clauses make windows and matches, on the driver.
+"""The views of arriving rows that clauses read, on the driver.
 
     rows of sources that are due ─▶ SELECT STREAM of the view ─▶ rows of the view ─▶ clauses
 
-Such a view looks at each row by itself, so it retains none from one micro-batch to the next.
+Such a view processes each row alone, so it has no state between micro-batches.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class StreamViews:
     Parameters
     ----------
     plan, checkpoint
-        Those of the query.
+        The plan and checkpoint of the query.
     """
 
     def __init__(self, plan: RowtimePlan, checkpoint: Checkpoint) -> None:
@@ -41,7 +41,7 @@ class StreamViews:
         self._views = {name: _View(plan, checkpoint, name, one) for name, one in views.items()}
 
     def coming(self, span: InstantSpan, name: str) -> Coming:
-        """What a view emits in a micro-batch."""
+        """The output of a view in a micro-batch."""
         return self._views[name].coming(span)
 
 

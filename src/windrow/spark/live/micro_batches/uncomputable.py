@@ -1,7 +1,7 @@
 """Malformed rows of a second kind: those for which an expression over the row alone fails.
 
-This depends on the row and the query alone, and so not on where micro-batches are cut. A value that fails
-only over several rows, as a sum that overflows, makes none of them malformed.
+This depends only on the row and the query, and so not on micro-batch boundaries. A value that fails only over
+several rows, such as a sum that overflows, makes no row malformed.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from windrow.syntax.tokens import tokenize
 __all__ = ["Uncomputable", "is_of_a_value"]
 
 _STATES = ("22", "38", "39", "P0")
-"""Classes of SQLSTATE: of data, of functions of the user's, and of errors that are raised."""
+"""Classes of SQLSTATE: of data, of the user's functions, and of raised errors."""
 _OURS = "22000"
-"""Of errors that our own operators raise."""
+"""The SQLSTATE of errors that Windrow's operators raise."""
 _OF_A_FUNCTION = "PYTHON_EXCEPTION"
 _LOADING = "in read_udfs"
-"""What the trace of a function has that a worker could not load, whatever the row."""
+"""A line in the trace of a function that a worker could not load, whatever the row."""
 _SHARED = "spark.sql.subexpressionElimination.enabled"
 _WHICH = "__which"
 _LONGEST = 100
 
 
 def is_of_a_value(error: WindrowError) -> bool:
-    """Whether an error says that a value cannot be computed, and not that Spark could not compute it."""
+    """Whether an error is about a value, and not about a failure of Spark."""
     if not isinstance(error, ExecutionError) or error.sqlstate == _OURS:
         return False
     is_of_data = error.sqlstate.startswith(_STATES)
@@ -75,7 +75,7 @@ class Uncomputable:
 
     @cached_property
     def parts(self) -> Sequence[OfRows]:
-        """What the query computes of each row, that of inner queries first."""
+        """The expressions that the query computes from each row, those of inner queries first."""
         catalog = self._plan.catalog
         columns = {name: stream.columns for name, stream in catalog.streams.items()}
         live = {name: name for name in self._streams}
@@ -92,13 +92,15 @@ class Uncomputable:
     # -- what Spark says of texts ------------------------------------------------------------------------
 
     def takes(self, stream: str, rows: SqlText, expression: str) -> bool:
-        """Whether an expression can be computed of each row of a relation made of a stream's rows."""
+        """Whether an expression can be computed from each row of a relation derived from a stream's rows."""
         # where neither aggregates nor what makes several rows of one may stand
         text = SqlText.of("SELECT 1 FROM ", rows, f" WHERE ({expression}) IS NULL")
         return self._analysed(stream, text) is not None
 
     def columns(self, stream: str | None, relation: SqlText) -> Sequence[str] | None:
-        """Those of a relation, which may be made of a stream's rows; None if Spark does not know it."""
+        """The columns of a relation, which may be derived from a stream's rows; None if Spark does not know
+        it.
+        """
         found = self._analysed(stream, SqlText.of("SELECT * FROM ", relation))
         return None if found is None else found.columns
 
@@ -115,16 +117,16 @@ class Uncomputable:
     # -- which rows --------------------------------------------------------------------------------------
 
     def fails(self, rows: Mapping[str, DataFrame]) -> bool:
-        """Whether there are such rows among these of each stream, with `PLACE`."""
+        """Whether some of these rows of each stream, with `PLACE`, are malformed."""
         return bool(self.parts) and self._failure(self.parts, rows) is not None
 
     def among(self, rows: Mapping[str, DataFrame]) -> pa.Table | None:
-        """The places and `WHY` of such rows among these of each stream; None if there are none.
+        """The places and `WHY` of malformed rows among these of each stream; None if there are none.
 
         Raises
         ------
         WindrowError
-            What is no fault of a row's.
+            An error that no row causes.
         """
         if not self.fails(rows):
             return None
@@ -140,7 +142,7 @@ class Uncomputable:
     def _failure(
         self, parts: Sequence[OfRows], rows: Mapping[str, DataFrame] | DataFrame
     ) -> WindrowError | None:
-        """What it fails with to compute parts of the query, in one job."""
+        """The error of computing parts of the query, in one job."""
         frames = [
             self._made(number, part, rows if isinstance(rows, DataFrame) else rows[part.stream])
             for number, part in enumerate(parts)
@@ -163,9 +165,9 @@ class Uncomputable:
         return made.withColumns({name: F.col(name).cast("string") for name in lengths})
 
     def _found_by_spark(self, part: OfRows, rows: DataFrame) -> dict[int, str]:
-        """Those for which Spark returns NULL in place of a failure, in one query; none where that fails.
+        """The rows for which Spark returns NULL in place of an error, in one query; none if that fails.
 
-        It does so with sums of dates, and cannot with functions of the user's in Python.
+        Spark does so for sums of dates, but not for the user's Python functions.
         """
         tests = " ".join(
             f"WHEN try_add(DATE '1970-01-01', hash(CAST({_guarded(one)} AS STRING)) % 2) IS NULL THEN {at}"
@@ -185,7 +187,7 @@ class Uncomputable:
         return {place: _reason(part.computed[which]) for place, which in pairs}
 
     def _halved(self, part: OfRows, rows: DataFrame, error: WindrowError) -> dict[int, str]:
-        """Those that fail alone, found by halves of rows that fail together."""
+        """The rows that fail alone, found by bisecting rows that fail together."""
         retained = collected(rows)
         if retained is not None:
             rows = frame_of_collected(self._gateway.spark, retained, rows.schema)
@@ -211,7 +213,7 @@ class Uncomputable:
         }
 
     def _reason_of(self, part: OfRows, row: DataFrame, error: WindrowError) -> str:
-        """Of which expression one row is malformed."""
+        """The expression for which one row is malformed."""
         for one in part.computed:
             failed = self._failure([OfRows(part.stream, part.rows, (one,))], row)
             if failed is not None:
@@ -245,7 +247,7 @@ def _guarded(one: ComputedOfRow) -> str:
 
 
 def _reason(one: ComputedOfRow, error: WindrowError | None = None) -> str:
-    """Why a row is malformed; of functions of the user's with what these have raised."""
+    """Why a row is malformed; for the user's functions, with their exception."""
     reason = f"{_short(one.text)} cannot be computed"
     if error is None or error.condition != _OF_A_FUNCTION:
         return reason

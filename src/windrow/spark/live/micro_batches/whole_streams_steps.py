@@ -45,16 +45,16 @@ _MOST = 64  # files
 
 @dataclass
 class _State:
-    """The state of the operators after a micro-batch, and the files that have it.
+    """The state of the operators after a micro-batch, and its files.
 
     Attributes
     ----------
     carry
-        Of the operators.
+        The state of the operators.
     base
         The file of their state after some earlier micro-batch, with its number of rows.
     came
-        The files of what has come since, and how many rows.
+        The files with entries that have arrived since, and their number of rows.
     """
 
     carry: FlowCarry | None = None
@@ -71,7 +71,7 @@ class _State:
 
     @property
     def chunks(self) -> dict[str, dict[str, int]]:
-        """The files as a manifest names them."""
+        """The files as in a manifest."""
         files = {_CARRY: self.base, _CAME: self.came}
         return {name: {str(chunk): rows for chunk, rows in own.items()} for name, own in files.items()}
 
@@ -111,7 +111,7 @@ class WholeStreamsSteps(InMemorySteps):
         return QueryState((*found.rows, *operators))
 
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Judge the entries, advance the operators, and hand what is final to the sink."""
+        """Judge the entries, advance the operators, and pass the final rows to the sink."""
         incoming = self._come(batch, before)
         counts = dict(before.counts)
         state = self._state(before)
@@ -139,14 +139,14 @@ class WholeStreamsSteps(InMemorySteps):
         return Done(committed, incoming.count, count)
 
     def _retained(self, committed: CommittedBatch) -> Retained:
-        """What the operators retain."""
+        """The state of the operators."""
         carry = self._state(committed).carry
         return Retained(0, 0 if carry is None else sum(map(sum, carry.retained)))
 
     # -- what is fed to the operators ----------------------------------------------------------------
 
     def _tables(self, *, is_first: bool) -> dict[str, Fed]:
-        """The tables beside the streams, of which all comes in the first micro-batch."""
+        """The tables beside the streams: all of their rows arrive in the first micro-batch."""
         fed = {}
         for key, text in self._blocking.tables.items():
             frame = self._gateway.sql(text)
@@ -161,7 +161,7 @@ class WholeStreamsSteps(InMemorySteps):
         return fed
 
     def _within(self, name: str, rows: pa.Table, counts: dict[str, int]) -> tuple[pa.Table, pa.Table | None]:
-        """The rows that are not too far behind those before them, and those that are; notes what was seen."""
+        """The rows within the allowed disorder, and the others; records the greatest rowtime."""
         if name not in self._plan.within or not rows.num_rows:
             return rows, None
         found = too_late(rows.column(ROWTIME).to_numpy(), counts.get(_SEEN + name), self._plan.within[name])
@@ -183,21 +183,21 @@ class WholeStreamsSteps(InMemorySteps):
         positions: tuple[Position | None, Position],
         seen: tuple[int | None, int | None],
     ) -> tuple[Pattern, ...]:
-        """The stream's punctuations after a micro-batch that it did not have before."""
+        """The stream's new punctuations after a micro-batch."""
         named = {column: f"{name}.{column}" for column in stream.columns}
         bounds = tuple(self._reached(name, *one) for one in zip(positions, seen, strict=True))
         found = new_patterns(stream, *positions, (bounds[0], bounds[1]))
         return tuple(pattern.renamed(named) for pattern in found)
 
     def _reached(self, name: str, position: Position | None, seen: int | None) -> int:
-        """The least rowtime that may still come."""
+        """The least rowtime that may still arrive."""
         within = NO_BOUND if seen is None else seen - self._plan.within[name]
         return max(reached(position), within)
 
     # -- what is retained ----------------------------------------------------------------------------
 
     def _state(self, before: CommittedBatch) -> _State:
-        """What the last micro-batch left."""
+        """The state after the last micro-batch."""
         if self._known is not None and self._known[0] == before.number:
             return self._known[1]
         base, came = (
@@ -228,7 +228,7 @@ class WholeStreamsSteps(InMemorySteps):
     # -- what goes out -------------------------------------------------------------------------------
 
     def _put(self, emitted: Fed, number: int, before: int) -> int:
-        """Write rows to the sink, which has got `before` rows so far; returns how many."""
+        """Write rows to the sink, which has received `before` rows so far; returns how many."""
         sink, names, rows = self._sink, list(self._blocking.names), emitted.rows
         into = self._table_sink(names)
         if into is not None:
@@ -268,7 +268,7 @@ def _schema(name: str, stream: Stream) -> pa.Schema:
 
 
 def _together(late: pa.Table | None, wrong: pa.Table | None) -> pa.Table | None:
-    """Late rows of either sort, with the columns that both have."""
+    """Late rows of either kind, with the columns that both have."""
     if late is None or wrong is None:
         return late if wrong is None else wrong
     names = [name for name in late.column_names if name in wrong.column_names]

@@ -1,4 +1,6 @@
-"""The columns that a CQL query in memory reads of its streams, and those that Spark computes of each row."""
+"""The columns that a CQL query in memory reads from its streams, and those that Spark computes from
+each row.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,8 @@ __all__ = ["WindowedColumns"]
 
 @dataclass(frozen=True)
 class WindowedColumns:
-    """Reads entries for a query over windows; `gateway` is of the session in which its names are known, and
-    `scale` what its instants are counted in.
+    """Reads entries for a query over windows; `gateway` is of the session with the query's names, and `scale`
+    the unit of its instants.
     """
 
     gateway: Gateway
@@ -39,8 +41,8 @@ class WindowedColumns:
     scale: TimeScale
 
     def retained(self, side: WindowedSide) -> dict[str, str]:
-        """What is retained of rows but rowtimes and ties: columns of the stream, and those that are
-        computed.
+        """The retained columns besides rowtimes and tie-breakers: columns of the stream, and computed
+        ones.
         """
         ours = (*side.columns, *side.window.ties, ROWTIME)
         computed = {name: f"__{side.name}_{name}" for name in side.schema.names if name not in ours}
@@ -49,9 +51,9 @@ class WindowedColumns:
     def computed(
         self, side: WindowedSide, frame: DataFrame, columns: Mapping[str, str], mine: Column
     ) -> DataFrame:
-        """Rows with what is computed of those of a stream, whose columns have these names in the frame.
+        """Rows with the columns computed from those of a stream, whose columns have these names in the frame.
 
-        They are names of ours: no text may mean them.
+        The names are generated, so no text can refer to them by accident.
         """
         assert side.computed is not None
         text, names = side.computed
@@ -67,8 +69,8 @@ class WindowedColumns:
     def reading(
         self, frame: DataFrame, at: int, name: str, is_row: Column
     ) -> tuple[DataFrame, dict[str, dict[str, str]]]:
-        """Entries with what is computed of the rows of a stream, whose number and name these are; and of each
-        window of it what is retained: by the names that `retained` gives, the columns of the entries.
+        """Entries with the columns computed from the rows of a stream with this number and name; and for each
+        window, the columns of the entries by the names in `retained`.
         """
         stream, sides = self.catalog.streams[name], {}
         for side in self.windowed.windows:
@@ -84,9 +86,7 @@ class WindowedColumns:
         return frame, sides
 
     def rows(self, side: WindowedSide, rows: pa.Table) -> pa.Table:
-        """What is retained of rows: columns, what is computed of them, and rowtimes on the query's time
-        scale.
-        """
+        """The retained columns of rows: copied, computed, and rowtimes on the query's time scale."""
         if not rows.num_rows:
             return side.schema.empty_table()
         stream = self.catalog.streams[side.stream] if side.made is None else side.made.stream

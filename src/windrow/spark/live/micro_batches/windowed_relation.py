@@ -1,7 +1,7 @@
-"""The relation of a CQL query in memory, on the driver: windows advance, and what is affected is computed.
+"""The relation of a CQL query in memory, on the driver: windows advance, and affected rows are recomputed.
 
-A window may be of the stream that another query makes: then that query advances first, and what it returns
-enters the window in the same micro-batch. Rows of a recorded stream enter when their time has come.
+A window may be over the stream of another query. Then that query advances first, and its output enters the
+window in the same micro-batch. Rows of a recorded stream enter at their instants.
 """
 
 from __future__ import annotations
@@ -52,24 +52,24 @@ from windrow.syntax.sqltext import quoted
 __all__ = ["States", "WindowedRelation"]
 
 States = dict[str, InputState]
-"""What windows retain, by their names."""
+"""The states of windows, by their names."""
 
 
 class WindowedRelation:
-    """What a query makes of its windows.
+    """The relation of a query over its windows.
 
     Parameters
     ----------
     gateway
-        Of the session in which its names are known.
+        The gateway of the session with the query's names.
     windowed
         The query.
     checkpoint
         The folder of the checkpoint.
     retained
-        What a window retains of whole rows.
+        The retained columns of whole rows, for a window.
     name
-        Of the window that reads the query's stream; empty for the query that was started.
+        The name of the window that reads the query's stream; empty for the started query.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class WindowedRelation:
         ]
 
     def begin(self, states: States, frontier: int | None, origin: int | None) -> None:
-        """Let it be what it was at a frontier, of what the windows retained."""
+        """Restore the relation at a frontier, from the state of the windows."""
         for inner in (*self._inner.values(), *self._parts):
             inner.begin(states, frontier, origin)
         self._standing, self._has_begun = Standing(), frontier is not None
@@ -111,12 +111,12 @@ class WindowedRelation:
     def advance(
         self, states: States, number: int, times: Times, origin: int, groups: Operated | None = None
     ) -> tuple[States, pa.Table]:
-        """What windows retain after a micro-batch, and the changes in it: the columns, `AT` and `DIFF`.
+        """The state of windows after a micro-batch, and the changes in it: the columns, `AT` and `DIFF`.
 
         Parameters
         ----------
         states
-            What they retain before it, with the rows that came.
+            The states before it, with the new rows.
         origin
             The first instant of the streams.
         groups
@@ -140,7 +140,7 @@ class WindowedRelation:
         return states, found
 
     def passed(self, rows: Mapping[str, pa.Table], times: Times) -> pa.Table:
-        """The changes where rows are emitted as they come, made of those of each window."""
+        """The changes if rows are emitted as they arrive, from the rows of each window."""
         windowed = self._windowed
         if windowed.over_windows is None:
             ((side, found),) = zip(windowed.sides, rows.values(), strict=True)
@@ -164,7 +164,7 @@ class WindowedRelation:
     def over_changelogs(
         self, states: States, number: int, times: Times, origin: int, scale: TimeScale
     ) -> tuple[States, DataFrame]:
-        """The same of a query over changelogs, with the rows that it makes of the changes."""
+        """The same for a query over changelogs, with the rows that it computes from the changes."""
         frames, text = {}, self._windowed.text
         assert text is not None
         for part, relation in zip(self._windowed.parts, self._parts, strict=True):
@@ -180,7 +180,7 @@ class WindowedRelation:
     def stream(
         self, states: States, number: int, times: Times, origin: int, names: Sequence[str]
     ) -> tuple[States, pa.Table]:
-        """The same of a query that makes a stream, with the rows of it, in their order and with `ROWTIME`."""
+        """The same for a query that makes a stream, with its rows in order and with `ROWTIME`."""
         states, found = self.advance(states, number, times, origin)
         rows = copies(found, self._windowed.sign)
         own = columns_of(self._windowed.names)
@@ -203,9 +203,7 @@ class WindowedRelation:
         query = self._windowed.over_windows
         assert query is not None
         gateway = Gateway(self._gateway.spark, self._gateway.parameters)
-        texts = (
-            {} if self._windowed.passes_on else query.tables
-        )  # which is asked no more what it made of a row
+        texts = {} if self._windowed.passes_on else query.tables  # whose results for rows are not read again
         with gateway.translated():
             tables = {
                 name: stored_table(
@@ -219,7 +217,7 @@ class WindowedRelation:
         return WindowFlow(gateway, query, self._checkpoint / f".flow{self._name}", tables)
 
     def _flowed(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:
-        """What changes by the rows that enter or leave the windows in a micro-batch."""
+        """The changes by the rows that enter or leave the windows in a micro-batch."""
         assert self._windowed.over_windows is not None
         moves = {}
         for side, window in zip(self._windowed.sides, self._windowed.over_windows.windows, strict=True):
@@ -231,7 +229,7 @@ class WindowedRelation:
     def rows_of_operator(
         self, states: Mapping[str, InputState], times: Times, groups: Operated | None
     ) -> pa.Table:
-        """What enters and leaves in a micro-batch, by the one operator that there is."""
+        """The rows that enter and leave in a micro-batch, by the only operator."""
         retained = [states[side.name].retained for side in self._windowed.sides]
         return self._windowed.operator.rows(retained, times, groups)
 
@@ -280,7 +278,7 @@ class WindowedRelation:
 
 
 def _taken(side: WindowedSide, state: InputState, times: Times) -> InputState:
-    """What is retained with the rows before the frontier in the window."""
+    """The state of a window with the rows before the frontier in it."""
     try:
         return state.taken(side.window_input, times)
     except WindowValueError as error:
@@ -288,7 +286,7 @@ def _taken(side: WindowedSide, state: InputState, times: Times) -> InputState:
 
 
 def _recorded(stream: Stream, times: Times) -> DataFrame:
-    """The rows of a recorded stream whose time has come."""
+    """The due rows of a recorded stream."""
     rows = stream.frame.where(F.col(ROWTIME) < times.until)
     rows = rows if times.since is None else rows.where(F.col(ROWTIME) >= times.since)
     return rows.select(*map(quoted, (*stream.columns, ROWTIME, *stream.ties)))

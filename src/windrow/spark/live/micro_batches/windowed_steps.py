@@ -1,4 +1,6 @@
-"""The micro-batches of a CQL query in memory, on the driver: windows advance, affected rows are computed."""
+"""The micro-batches of a CQL query in memory, on the driver: windows advance, affected rows are
+recomputed.
+"""
 
 from __future__ import annotations
 
@@ -48,11 +50,11 @@ from windrow.spark.relations.time_varying_relation import columns_of
 __all__ = ["WindowedSteps"]
 
 _PASSED = "passed"
-"""The mark of a query that passes rows on: all before this instant have been."""
+"""The name of the mark of a query that passes rows on: all rows before this instant have been emitted."""
 
 
 class WindowedSteps(InMemorySteps):
-    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which says what it takes."""
+    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which documents the parameters."""
 
     def __init__(
         self,
@@ -89,12 +91,12 @@ class WindowedSteps(InMemorySteps):
         return [side for side in self._windowed.windows if side.made is None]
 
     def _release(self) -> None:
-        """Drop what clauses cached for a micro-batch."""
+        """Release the caches of clauses for a micro-batch."""
         if self._behind is not None:
             self._behind.drop_cached()
 
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Judge the entries, advance the windows, and hand what changes to the sink."""
+        """Judge the entries, advance the windows, and pass the changes to the sink."""
         come = self._come(batch, before)
         found = come.found
         self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
@@ -156,7 +158,7 @@ class WindowedSteps(InMemorySteps):
         return Done(committed, come.count, emitted)
 
     def _retained(self, committed: CommittedBatch) -> Retained:
-        """What waits for windows and clauses, and what they retain."""
+        """The rows buffered for windows and clauses, and those that they retain."""
         states, behind = self._states(committed), self._behind
         after = {} if behind is None else behind.state.counts(committed)
         waiting = self._waiting(states) + (0 if behind is None else behind.waiting(committed))
@@ -169,7 +171,7 @@ class WindowedSteps(InMemorySteps):
         return self._windowed.result
 
     def state(self) -> QueryState:
-        """What is retained after the last micro-batch."""
+        """The state after the last micro-batch."""
         committed = self._checkpoint.last()
         states = self._states(committed)
         if self._behind is not None:
@@ -186,7 +188,7 @@ class WindowedSteps(InMemorySteps):
     def _in_windows(
         self, committed: CommittedBatch, states: Mapping[str, InputState]
     ) -> dict[str, RetainedRowsOf]:
-        """The rows that windows have after a micro-batch."""
+        """The rows in windows after a micro-batch."""
         windows = {}
         for side in self._windowed.windows:
             retained = states[side.name].retained
@@ -207,7 +209,7 @@ class WindowedSteps(InMemorySteps):
     def _reading(
         self, frame: DataFrame, at: int, name: str, is_row: Column
     ) -> tuple[DataFrame, dict[str, str]]:
-        """What the windows read, and of the sources of clauses all columns."""
+        """The columns that the windows read, and all columns of the sources of clauses."""
         frame, columns = self._read_by_windows(frame, at, name, is_row)
         sources = {} if self._behind is None else self._behind.state.sources
         whole = sources[name].columns if name in sources else ()
@@ -220,7 +222,7 @@ class WindowedSteps(InMemorySteps):
         return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
 
     def _states(self, before: CommittedBatch) -> dict[str, InputState]:
-        """What the last micro-batch left."""
+        """The state after the last micro-batch."""
         if self._known is not None and self._known[0] == before.number:
             return dict(self._known[1])
         states = {}
@@ -234,7 +236,7 @@ class WindowedSteps(InMemorySteps):
     def _go_on_again(
         self, groups: Operated, states: Mapping[str, InputState], before: CommittedBatch
     ) -> None:
-        """Let groups be what they were after a micro-batch: as they were written, and with the rows since."""
+        """Restore groups after a micro-batch: from their stored state, and the rows since."""
         if self._carried is not None:
             groups.restore(self._carried.read(self._checkpoint))
         since = None if self._carried is None else self._carried.at
@@ -244,7 +246,7 @@ class WindowedSteps(InMemorySteps):
     def _carried_over(
         self, groups: Operated, states: Mapping[str, InputState], frontier: int, number: int
     ) -> dict[str, InputState]:
-        """What is retained after a micro-batch; without the rows of groups that are written now."""
+        """The retained rows after a micro-batch; without the rows of groups whose state is written now."""
         ((name, state),) = states.items()
         if not Carried.is_due(self._carried, len(state.retained)):
             return dict(states)
@@ -253,7 +255,9 @@ class WindowedSteps(InMemorySteps):
         return {name: replace(state, retained=state.retained.where(none))}
 
     def _waiting(self, states: Mapping[str, InputState]) -> int:
-        """How many rows of streams that only windows read wait; of a stream with two windows once."""
+        """How many rows of streams that only windows read are buffered; for a stream with two windows,
+        counted once.
+        """
         behind = () if self._behind is None else (*self._behind.state.sources, *self._behind.names)
         sides = {side.stream: side.name for side in self._sides if side.stream not in behind}
         return sum(states[name].waiting.num_rows for name in sides.values())
@@ -266,9 +270,7 @@ class WindowedSteps(InMemorySteps):
         times: Times,
         origin: int,
     ) -> tuple[dict[str, InputState], pa.Table | DataFrame]:
-        """What is retained after a micro-batch, and what it returns: changes, or rows that are made of
-        them.
-        """
+        """The state after a micro-batch, and its output: changes, or rows computed from them."""
         if self._windowed.passes_on:
             return self._passed_on(states, came, number, times)
         whole = _with(states, came, number)
@@ -279,9 +281,7 @@ class WindowedSteps(InMemorySteps):
     def _passed_on(
         self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
     ) -> tuple[dict[str, InputState], pa.Table]:
-        """What is retained after a micro-batch, and what changes in it, where rows are emitted as they
-        come.
-        """
+        """The state after a micro-batch, and its changes, if rows are emitted as they arrive."""
         states, gone = dict(states), {}
         for side in self._windowed.sides:
             chunk, window = number * PER_MICRO_BATCH, side.window_input
@@ -293,7 +293,7 @@ class WindowedSteps(InMemorySteps):
     # -- what goes out -------------------------------------------------------------------------------
 
     def _handed_over(self, output: pa.Table | DataFrame, number: int, until: int, before: int) -> int:
-        """Write what a micro-batch emits to the sink, which has taken so many rows before."""
+        """Write the output of a micro-batch to the sink, which has received so many rows before."""
         if isinstance(self._sink, IntoStream):
             assert isinstance(output, pa.Table)
             return self._insert(self._sink, output, until, before)
@@ -330,7 +330,7 @@ class WindowedSteps(InMemorySteps):
         return sink.write(self._frame(table, table.column_names), number) or 0
 
     def _frame(self, table: pa.Table, names: list[str]) -> DataFrame:
-        """A table of ours as a DataFrame: the query's columns have the query's types."""
+        """An internal table as a DataFrame: the query's columns have the query's types."""
         own = {f"c{number}": field.dataType for number, field in enumerate(self._windowed.result)}
         first = 0 if table.column_names[0] in own else None
         if first is None:  # as an envelope shows them
@@ -355,6 +355,6 @@ class WindowedSteps(InMemorySteps):
 def _with(
     states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int
 ) -> dict[str, InputState]:
-    """What is retained, with the rows that came."""
+    """The state with the new rows."""
     chunk = number * PER_MICRO_BATCH
     return {**states, **{name: states[name].with_arrivals(rows, chunk) for name, rows in came.items()}}

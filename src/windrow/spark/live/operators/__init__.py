@@ -1,1 +1,1 @@
-"""Operators of live queries, and what is computed between them."""
+"""Operators of live queries, and the computations between them."""

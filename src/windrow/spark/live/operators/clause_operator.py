@@ -1,11 +1,11 @@
-"""WINDOW BY or MATCH_RECOGNIZE as a live operator: emits what is final, retains what may change.
+"""WINDOW BY or MATCH_RECOGNIZE as a live operator: emits final output, retains rows that may change it.
 
          rows of the clause ─▶ hoisted columns ─┐
               rows buffered until the frontier ─┤
               retained rows, with their state ──┴▶ advance ─▶ windows or matches
                                                       └─▶ retained rows ─▶ the least rowtime still to come
 
-:mod:`windrow.kernels.advance` says what is final.
+:mod:`windrow.kernels.advance` defines what is final.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ _WITHOUT_ONE = "leave such rows out with WHERE"
 
 @dataclass(frozen=True)
 class ClauseKernel:
-    """What advances a clause, on the driver and in tasks.
+    """Advances a clause, on the driver and in tasks.
 
     Attributes
     ----------
     growing
-        The clause as the kernel takes it.
+        The clause in the kernel's form.
     rising, fixed
-        The columns that have the rowtime, with their types, and those that say whether there is a row.
+        The columns with the rowtime, with their types, and those that say whether there is a row.
     scale
-        What rowtimes are counted in.
+        The unit of rowtimes.
     """
 
     growing: Growing
@@ -81,7 +81,7 @@ class ClauseKernel:
     scale: TimeScale
 
     def frontier(self, until: int | None) -> Frontier:
-        """The frontier in the columns of the rowtime; None while nothing is known."""
+        """The frontier in the columns of the rowtime; without columns if the watermark is unknown."""
         if until is None:
             return Frontier(pa.table({"nothing": [0]}))
         values = {name: _at(until, kind, self.scale) for name, kind in self.rising.items()}
@@ -90,15 +90,15 @@ class ClauseKernel:
         return Frontier(pa.table(columns), self.fixed)
 
     def reached(self, until: int | None) -> Frontier | None:
-        """The same when the watermark is at an instant; None where no more rows will come."""
+        """The frontier when the watermark is at an instant; None if no more rows arrive."""
         return None if until is not None and until >= FOREVER else self.frontier(until)
 
     def moves_by_time(self, until: int | None) -> bool:
-        """Whether partitions to which no row comes may change when the watermark moves to an instant."""
+        """Whether partitions without new rows may change when the watermark moves to an instant."""
         return moves_by_time(self.growing.plan, self.reached(until))
 
     def with_answers(self, answers: Answers) -> ClauseKernel:
-        """The same of a micro-batch for which this is what Spark finds of conditions in DEFINE."""
+        """The same for a micro-batch with these results of Spark for conditions in DEFINE."""
         assert isinstance(self.growing.plan, MatchPlan)
         return replace(self, growing=replace(self.growing, plan=replace(self.growing.plan, answers=answers)))
 
@@ -113,7 +113,7 @@ class ClauseKernel:
         *,
         moves: bool,
     ) -> tuple[pa.Table, KeptRows]:
-        """What a micro-batch emits when rows are due, of which these are the columns, and what it retains.
+        """The output of a micro-batch with these due rows, in these columns, and the rows to retain.
 
         The arguments are those of :func:`windrow.kernels.advance.affected.step_of`, with the watermark.
         """
@@ -123,35 +123,35 @@ class ClauseKernel:
 
 @dataclass(frozen=True)
 class LiveClause:
-    """A clause as it is bound once, for all micro-batches.
+    """A clause that is bound once, for all micro-batches.
 
     Attributes
     ----------
     clause, bound
-        What was written, and what it means.
+        The clause as written, and bound.
     kernel, result
-        What advances it, and what that returns.
+        The kernel, and its result.
     schema, waiting, due
-        Those of the rows that are carried, of rows that wait for the frontier, and of those that it reached.
+        The columns of retained rows, of rows buffered until the frontier, and of those that it has reached.
     rowtime
         The column of the rows' rowtimes.
     follows
-        Whether rows come from another clause, so that they may come before the frontier has reached them.
+        Whether rows come from another clause, so that they may arrive before the frontier has reached them.
     displayed, rowtimes
-        The columns that it returns, and those that have rowtimes: of windows that of the label row, of
-        matches that of every row of the match. Fields of row variables are called `s.ts`.
+        The columns that it returns, and those with rowtimes: for windows that of the label row, for matches
+        that of every row of the match. Fields of row variables are named `s.ts`.
     pairs
-        What Spark finds in each micro-batch, where the kernel does not have a condition of a window.
+        Spark's evaluation in each micro-batch, if the kernel does not support a condition of a window.
     requested
-        The types of the columns that conditions of a pattern read which Spark evaluates in each micro-batch;
-        None where there are no such conditions.
+        The types of the columns read by those conditions of a pattern that Spark evaluates in each
+        micro-batch; None without such conditions.
     collated
         The columns of its keys that have a collation, whose values Spark compares.
     keys
-        Of the columns of its partitions' keys, and each stream from which rows come: the columns of that;
-        none if one of them is computed, or rows come from elsewhere.
+        For the columns of its partition keys, and each stream of its rows: the stream's columns; none if one
+        of them is computed, or rows have another source.
     lineage
-        The same of the columns that it returns, those of `displayed`; none if its partitions do not end.
+        The same for its output columns `displayed`; none if its partitions do not end.
     """
 
     clause: Window | Match
@@ -173,7 +173,7 @@ class LiveClause:
 
     @property
     def hoisted(self) -> list[str]:
-        """What is retained of each row: of another clause, the rows mean nothing."""
+        """The retained columns of each row: of another clause, the rows would have no meaning."""
         return [f"{item.name} = {item.text.render()}" for item in self.bound.draft.hoisted]
 
     @property
@@ -197,15 +197,15 @@ class LiveClause:
         Parameters
         ----------
         gateway, span
-            Of the micro-batch.
+            The gateway and span of the micro-batch.
         rows
-            Those of the clause that have come.
+            The new rows of the clause.
         until
-            No more rows before this instant will come, in ticks of the time scale.
+            No more rows before this instant arrive, in ticks of the time scale.
         name
             Under which rows are retained.
         ended
-            The partitions of which no more rows will come.
+            The partitions that receive no more rows.
         """
         fragment = fragment_of(gateway, self.bound, rows)
         known = self._known(gateway.spark, span, name, fragment.partition)
@@ -218,8 +218,8 @@ class LiveClause:
     def _known(
         self, spark: SparkSession, span: InstantSpan, name: str, partition: tuple[str, ...]
     ) -> DataFrame | None:
-        """The keys of partitions of rows that are retained or wait, which equal ones of new rows get; None
-        where there are none, or keys need no comparison.
+        """The keys of partitions of retained or buffered rows, which equal keys of new rows get; None if
+        there are none, or keys need no comparison.
         """
         if self.collated.isdisjoint(partition):
             return None
@@ -228,7 +228,7 @@ class LiveClause:
         return reduce(DataFrame.unionAll, frames) if frames else None
 
     def _ranked(self, spark: SparkSession, fragment: WindowStage | MatchStage, due: pa.Table) -> pa.Table:
-        """Rows that have waited, now that no other of their instants will come."""
+        """Buffered rows, once no other rows with their instants can arrive."""
         if self.waiting == self.due:
             return due
         found = fragment.ranked(frame_of_collected(spark, due, self.waiting)).toArrow()
@@ -300,8 +300,8 @@ class LiveClause:
     def _advanced_anew(
         self, retained: pa.Table, came: pa.Table, until: int, ended: Ended | None
     ) -> tuple[pa.Table, pa.Table]:
-        """What a micro-batch of all partitions emits, and what it retains, where rows have columns of that
-        micro-batch.
+        """The output of a micro-batch of all partitions, and the rows to retain, if rows have columns that
+        are valid for that micro-batch only.
         """
         growing = self.kernel.growing
         try:
@@ -311,7 +311,7 @@ class LiveClause:
         return pa.Table.from_batches(emitted, growing.plan.result), left
 
     def least(self, retained: KeptRows, until: int | None) -> int | None:
-        """The instant before which no later micro-batch emits a row, where these rows are retained."""
+        """The instant before which no later micro-batch emits a row, if these rows are retained."""
         first = first_open(retained, self.rowtime)
         if first is None or until is None:
             return until
@@ -320,8 +320,8 @@ class LiveClause:
     def _answered(
         self, fragment: WindowStage | MatchStage, search: Callable[[Growing], pa.Table]
     ) -> LiveClause:
-        """The clause with what Spark finds of its conditions in a micro-batch, where `search` finds what
-        for.
+        """The clause with Spark's results for its conditions in a micro-batch; `search` finds the values to
+        evaluate.
         """
         if self.requested is None:
             return self
@@ -420,7 +420,7 @@ def bind_live(
 def _sources(
     bound: Bound, fragment: WindowStage | MatchStage, rows: DataFrame, keyed: DataFrame
 ) -> dict[str, str]:
-    """Of the columns that the kernel takes: the columns of the clause's rows that they are."""
+    """For each column of the kernel, the column of the clause's rows that it is."""
     found = {item.name: f"{ROW}.{field_of(item)}" for item in bound.draft.hoisted if is_field(item)}
     for number, name in enumerate(fragment.partition):
         key = partition_key(number)
@@ -430,7 +430,7 @@ def _sources(
 
 
 def fragment_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage | MatchStage:
-    """What computes the columns of the clause over these rows."""
+    """The plan for the columns of the clause over these rows."""
     if isinstance(bound, BoundMatch):
         return MatchStage(
             gateway, BoundMatch(bound.match, bound.draft, MatchTypes(gateway, bound.match, rows, whole=False))
@@ -440,10 +440,9 @@ def fragment_of(gateway: Gateway, bound: Bound, rows: DataFrame) -> WindowStage 
 
 
 def _unchanged_columns(fragment: WindowStage | MatchStage, result: StructType) -> dict[str, str]:
-    """Which columns and fields of what a clause returns the kernel returns as they are, with its names for
-    them.
+    """The result columns and fields of a clause that the kernel returns unchanged, with its names for them.
 
-    Of windows these are fields of the label row.
+    For windows, these are fields of the label row.
     """
     if isinstance(fragment, MatchStage):
         return unchanged_columns(fragment.bound, result)
@@ -456,7 +455,7 @@ def _unchanged_columns(fragment: WindowStage | MatchStage, result: StructType) -
 
 
 def _of_matches(plan: MatchPlan, rowtimes: Collection[str]) -> set[str]:
-    """The columns that the kernel returns which have the rowtime of a row of the match."""
+    """The kernel's result columns that have the rowtime of a row of the match."""
     found = {name for name, column in plan.outputs if column in rowtimes}
     for measure in plan.measures:
         if isinstance(measure, Navigation) and not measure.shift and measure.column in rowtimes:
@@ -474,7 +473,7 @@ def _ticks(rowtimes: pa.ChunkedArray | pa.Array, scale: TimeScale) -> pa.Chunked
 
 
 def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
-    """An instant as a rowtime of a type; None if it has none."""
+    """An instant as a rowtime of a type; None if the type cannot represent it."""
     match kind:
         case IntegerType() | LongType():
             stored = arrow_of(kind)
@@ -487,7 +486,7 @@ def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
 
 
 def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> KeptRows:
-    """What the micro-batch before retained under a name, in memory."""
+    """The rows that the last micro-batch retained under a name, in memory."""
     before = span.before(name)
     return KeptRows(key) if before is None else before
 

@@ -1,4 +1,4 @@
-"""What is made of the rows of a leaf without a job of Spark's: chosen rows, values of each, look-ups, ranks.
+"""Computation on the rows of a leaf without a Spark job: filters, expressions, look-ups, ranks.
 
 It is read from Spark's optimized plan.
 """
@@ -28,7 +28,7 @@ __all__ = ["computed"]
 def computed(
     plan: SparkNode, leaf: SparkNode, columns: pa.Schema, result: pa.Schema, tables: FoundTable
 ) -> Computed | None:
-    """What a fragment makes of the rows of its one leaf; None where Spark is needed for that.
+    """The computation of a fragment on the rows of its only leaf; None if Spark is needed for it.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def computed(
     leaf
         Its operator that reads the leaf.
     columns, result
-        Those of its leaf, and its own.
+        The columns of its leaf, and its own.
     tables
-        Of what the leaf is joined with.
+        The tables that the leaf is joined with.
     """
     try:
         found = _Reading(plan, leaf, columns, tables).of(result)
@@ -65,7 +65,7 @@ class _Reading(ComputedReading):
         )
 
     def operations(self, at: int) -> list[ComputedOperation]:
-        """What the operator at a place does."""
+        """The operations of the operator at a place."""
         operator = self.operators[at]
         match operator.name:
             case "Window":

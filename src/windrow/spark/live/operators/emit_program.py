@@ -1,4 +1,4 @@
-"""The program of a query with EMIT, as data that tasks are sent too, and its state."""
+"""The program of a query with EMIT, as data that is also sent to tasks, and its state."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 MARK = "__mark"
-"""Of a row, the watermark that it is below; NULL of others."""
+"""The watermark that a row is below; NULL for others."""
 _VERSION = "__version"
 _IN_ORDER = [(AT, "ascending"), (DIFF, "ascending")]
 
@@ -54,19 +54,18 @@ _Map = tuple[str, str]
 
 @dataclass(frozen=True)
 class EmitSource:
-    """A stream where it stands in a query.
+    """A stream at one place of a query.
 
     Attributes
     ----------
     stream
         Its name.
     leaf
-        Where its rows come into the program.
+        The leaf of its rows in the program.
     reads
         The columns of its rows that are read.
     watermark_of
-        The streams of which the watermark is that of groups which rows may be late for; none if there are
-        no such groups.
+        The streams whose watermark decides which rows are late for groups; none if there are no such groups.
     lateness
         For how long after the watermark rows count, in ticks of the rowtime.
     """
@@ -85,9 +84,9 @@ class EmitSource:
         Parameters
         ----------
         rows
-            With `ARRIVED`, and where they may be late for groups with `ROWTIME` and `BEFORE`.
+            The rows, with `ARRIVED`, and, if they may be late for groups, with `ROWTIME` and `BEFORE`.
         marks, positions
-            Up to which rowtime each stream was known, in time, and what its rowtimes are counted in.
+            Up to which rowtime each stream was complete, over time, and the units of its rowtimes.
         """
         table = rows.select(self.reads)
         if self.watermark_of:
@@ -98,20 +97,20 @@ class EmitSource:
     def mark_before(
         self, rows: pa.Table, marks: Mapping[str, Marks], scales: Mapping[str, TimeScale]
     ) -> pa.Array:
-        """As :func:`mark_before` has it."""
+        """As :func:`mark_before`."""
         others = [before_end(scales[name], marks[name]) for name in sorted(self.watermark_of - {self.stream})]
         return mark_before(rows, others, self.lateness)
 
 
 def mark_before(rows: pa.Table, others: Sequence[Marks], lateness: int) -> pa.Array:
-    """The watermark before each row that is below it, less the allowed lateness; NULL of others.
+    """The watermark before each row that is below it, minus the allowed lateness; NULL for others.
 
     Parameters
     ----------
     rows
         With `ROWTIME`, `ARRIVED` and `BEFORE`.
     others
-        Up to which rowtime each other stream was known, in time, of which the watermark is.
+        The same for each other stream with a part in the watermark.
     """
     before = rows.column(BEFORE).combine_chunks()
     if others:
@@ -135,15 +134,15 @@ class EmitProgram:
     sources
         The streams in it.
     positions
-        What their rowtimes are counted in.
+        The units of their rowtimes.
     streams
-        Those of which the least watermark is that of the query.
+        The streams whose least watermark is that of the query.
     names, columns
-        Its output: the columns as queries know them, and inside.
+        Its output: the column names in queries, and internally.
     hidden
         The prefix of columns that are not in the output.
     groups
-        The columns by which changes are counted; None where they are not.
+        The columns by which changes are counted; None if they are not.
     complete
         The conditions by which rows are complete; None if completeness does not matter.
     delay
@@ -152,9 +151,9 @@ class EmitProgram:
     over
         The conditions by which groups change no more, by their keys.
     maps
-        What watermarks are mapped to.
+        The mappings of watermarks.
     stay
-        For how long keys stay after the watermark has passed them, in ticks of each stream.
+        How long keys stay after the watermark has passed them, in ticks of each stream.
     forgets
         Whether time alone drops all state.
     envelope
@@ -185,14 +184,14 @@ class EmitProgram:
 
     @property
     def visible(self) -> list[tuple[str, str]]:
-        """The columns of the output: as queries know them, and inside."""
+        """The columns of the output: their names in queries, and internally."""
         pairs = zip(self.names, self.columns, strict=True)
         return [(name, column) for name, column in pairs if not name.startswith(self.hidden)]
 
 
 @dataclass(frozen=True)
 class Promising:
-    """Punctuation: from when on it makes rows complete, and when the last one arrived."""
+    """Punctuation: since when it makes rows complete, and when the last one arrived."""
 
     since: Callable[[pa.Table], Ints]
     last: int
@@ -206,7 +205,7 @@ class EmitRun:
     program
         The query.
     operators
-        Those of its program.
+        The operators of its program.
     mapped
         Maps changes of a watermark to columns of event time: it adds a column for each of the program's
         `maps` to a table with ``at`` and ``mark``.
@@ -231,22 +230,22 @@ class EmitRun:
 
     @property
     def retained(self) -> int:
-        """How many rows are in the state of the operators, and wait for a delay."""
+        """How many rows are in the state of the operators or buffered for a delay."""
         return self.operators.retained + (0 if self._delaying is None else len(self._delaying))
 
     @property
     def due(self) -> int | None:
-        """When changes are to be emitted, if no entry arrives; None for never."""
+        """When changes must be emitted, if no entry arrives; None for never."""
         return None if self._delaying is None else self._delaying.due
 
     @cached_property
     def _lines(self) -> Lines:
-        """Of the columns that decide when rows are complete."""
+        """The lines of the columns that decide when rows are complete."""
         schema = self.program.schema
         return {each.column: line_of(schema.field(each.column).type) for each in self.program.complete or ()}
 
     def forget(self, marks: Mapping[str, Marks]) -> None:
-        """Drop the groups that change no more, by the watermarks by which their last changes were emitted."""
+        """Drop final groups, by the watermarks by which their last changes were emitted."""
         stay = self.program.stay
         moved = [[(at, mark - stay[name]) for at, mark in marks[name]] for name in self.program.streams]
         mapped = self._mapped(least_watermark(moved)[-1:])
@@ -314,8 +313,8 @@ class EmitRun:
     def _completed(
         self, marks: Mapping[str, Marks], times: Times, promising: Promising | None
     ) -> tuple[Callable[[pa.Table], Ints], Times, list[Region] | None]:
-        """From when on rows are complete, by the watermarks of the streams; the times; and the regions of the
-        rows that may have become complete.
+        """A function with the times since when rows are complete, by the watermarks of the streams; the
+        times; and the regions of the rows that may have become complete.
         """
         complete = self.program.complete or ()
         watermark = least_watermark([marks[name] for name in self.program.streams])
@@ -343,7 +342,7 @@ class EmitRun:
         return found
 
     def _mapped(self, watermark: Marks) -> dict[_Map, tuple[Ints, Ints]]:
-        """What the watermark was in columns of event time, in ticks, and from when on."""
+        """The mapped watermark in event-time columns, in ticks, with its times."""
         new = [entry for entry in watermark if entry not in self._known_marks]
         if new and self.program.maps:
             at, marks = zip(*new, strict=True)
@@ -389,7 +388,7 @@ class EmitRun:
 
 
 def _since(closed: Iterable[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], rows: pa.Table) -> Ints:
-    """From when on rows are over: by any column of a stream, for all streams."""
+    """The times since when rows are final: by any column of a stream, for all streams."""
     by_origin: dict[int, Ints] = {}
     for each in closed:
         column = rows.column(each.column)
@@ -403,12 +402,12 @@ def _since(closed: Iterable[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], r
 
 
 def _last_of(since: Sequence[int], values: Sequence[int], ticks: Ints) -> pa.Array:
-    """The value of the last change that is not after a tick; NULL before the first."""
+    """The value of the last change at or before a tick; NULL before the first."""
     place = np.searchsorted(np.asarray(since, np.int64), ticks, side="right")
     found = np.asarray([0, *values], np.int64)[place]
     return pa.array(found, mask=place == 0)
 
 
 def _leaves(changed: pa.Table) -> bool:
-    """Whether rows leave: where none do, no change takes another one back."""
+    """Whether rows leave: otherwise no change retracts another."""
     return bool((changed.column(DIFF).to_numpy() < 0).any())

@@ -1,9 +1,9 @@
 """Which partitions of a query's clauses have ended: punctuation has closed their keys.
 
-A clause that is partitioned by columns of its streams waits for nothing in a partition whose key no later row
-has: its open windows and matches are those of the whole partition, and its state can be dropped. Between the
-streams and the clause there may be row-by-row queries, UNION ALL, and clauses whose partitions end with the
-same keys (:mod:`windrow.spark.live.reading.beside`).
+If a clause is partitioned by columns of its streams, and a partition's key is closed, the clause waits for
+nothing in that partition: its open windows and matches are those of the whole partition, and its state can be
+dropped. Between the streams and the clause there may be row-by-row queries, UNION ALL, and clauses whose
+partitions end with the same keys (:mod:`windrow.spark.live.reading.beside`).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = ["ClosedPartitions", "key_hashes", "may_end"]
 
 
 class ClosedPartitions:
-    """What is closed for each clause of a query. It changes with each micro-batch.
+    """The closed keys of each clause of a query. It changes with each micro-batch.
 
-    It is made anew out of what a checkpoint knows of the streams, so nothing of it is retained there.
+    It is rebuilt from the stream positions in a checkpoint, so the checkpoint need not contain it.
 
     Parameters
     ----------
     ends
-        Of each clause by its key, if it has partitions that may end.
+        The sources of each clause by its key, if its partitions may end.
     """
 
     def __init__(self, ends: Mapping[str, Ends]) -> None:
@@ -51,7 +51,7 @@ class ClosedPartitions:
         Parameters
         ----------
         number, last
-            Of the micro-batch, and of the one before.
+            The numbers of the micro-batch, and of the one before.
         before, after
             The positions of the streams before the micro-batch, and after it.
         """
@@ -72,9 +72,9 @@ class ClosedPartitions:
         }
 
     def closed(self, key: str, rows: pa.Table) -> np.ndarray:
-        """Of each row of the one stream of a clause whether its partition is closed: bool.
+        """For each row of the only stream of a clause, whether its partition is closed: bool.
 
-        Of a clause to which the stream comes in several ways, none is: a row is in a partition for each.
+        If the stream reaches a clause in several ways, no row is: each row is in several partitions.
         """
         if self._known is None or len(self._ends.get(key, ())) != 1:
             return np.zeros(rows.num_rows, bool)
@@ -135,7 +135,7 @@ def may_end(ends: Ends) -> bool:
 def key_hashes(
     regions: Sequence[Region], lines: Lines, columns: Sequence[str]
 ) -> npt.NDArray[np.uint64] | None:
-    """The hashes of these columns; None if they have several values in a box."""
+    """The hashes of these columns; None if they have several values in a region."""
     if not all(
         name in region and is_exact(lines[name], region[name]) for region in regions for name in columns
     ):

@@ -1,4 +1,4 @@
-"""Changes in memory, in the forms that users see; `relations/changelog.py` has them as DataFrames."""
+"""Changes in memory, in all forms for users; `relations/changelog.py` has the same as DataFrames."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windrow.kernels.zset.relation import AT, DIFF
 __all__ = ["IN_MEMORY", "copies", "copies_of", "enveloped", "inserted"]
 
 IN_MEMORY = ("delta", "op", "diff")
-"""The envelopes that need no expression of Spark's."""
+"""The envelopes that need no Spark expression."""
 
 
 def enveloped(changes: pa.Table, names: Sequence[str], scale: TimeScale, envelope: str) -> pa.Table:
@@ -23,9 +23,9 @@ def enveloped(changes: pa.Table, names: Sequence[str], scale: TimeScale, envelop
     Parameters
     ----------
     names
-        Of the columns as queries know them.
+        The names of the columns in queries.
     scale
-        What `AT` is counted in.
+        The unit of `AT`.
     envelope
         One of `IN_MEMORY`.
     """
@@ -44,7 +44,7 @@ def enveloped(changes: pa.Table, names: Sequence[str], scale: TimeScale, envelop
 
 
 def inserted(changes: pa.Table, names: Sequence[str], scale: TimeScale, sign: int) -> pa.Table:
-    """The rows that enter (`sign` 1) or leave (−1), with the instants as their rowtimes before them."""
+    """The rows that enter (`sign` 1) or leave (−1), preceded by the instants as their rowtimes."""
     changes = _copies(changes, np.maximum(changes.column(DIFF).to_numpy() * sign, 0))
     name = "rowtime" if "rowtime" not in {known.lower() for known in names} else "_rowtime"
     rows = changes.drop_columns([AT, DIFF]).columns
@@ -52,12 +52,12 @@ def inserted(changes: pa.Table, names: Sequence[str], scale: TimeScale, sign: in
 
 
 def copies_of(changes: pa.Table) -> pa.Table:
-    """Each change as often as it is counted."""
+    """Each change, repeated by its count."""
     return _copies(changes, np.abs(changes.column(DIFF).to_numpy()))
 
 
 def copies(changes: pa.Table, sign: int) -> pa.Table:
-    """The rows that enter (`sign` 1) or leave (−1), with the instants after them, in ticks."""
+    """The rows that enter (`sign` 1) or leave (−1), followed by the instants, in ticks."""
     return _copies(changes, np.maximum(changes.column(DIFF).to_numpy() * sign, 0)).drop_columns([DIFF])
 
 

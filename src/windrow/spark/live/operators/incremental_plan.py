@@ -1,10 +1,10 @@
-"""Makes a program of a plan, whose operators run in memory, a micro-batch at a time.
+"""Converts a plan to a program, whose operators run in memory, by micro-batch.
 
-A plan is made once, over *leaves*: DataFrames over one file each, which a micro-batch writes where Spark is
-to read it. The operators of time-varying relations (:func:`windrow.spark.tasks.keyed.run_keyed`) exchange no
-rows among tasks then: each has its own state (:class:`windrow.kernels.incremental.Operated`), and its output
-is a leaf again. What is between leaf and operator is read from Spark's plans, and computed in memory
-(:class:`windrow.kernels.incremental.Program`); Spark computes the rest, on the driver.
+A plan is converted once, over *leaves*: DataFrames over one file each, which a micro-batch writes if Spark
+must read it. The operators of time-varying relations (:func:`windrow.spark.tasks.keyed.run_keyed`) then
+exchange no rows between tasks: each has its own state (:class:`windrow.kernels.incremental.Operated`), and
+its output is another leaf. Computations between leaves and operators are read from Spark's plans, and run in
+memory (:class:`windrow.kernels.incremental.Program`); Spark runs the rest, on the driver.
 """
 
 from __future__ import annotations
@@ -63,14 +63,15 @@ class IncrementalPlan:
     Parameters
     ----------
     gateway
-        What makes the plan. It leaves its operators to this plan.
+        The gateway that makes the plan, whose operators are this plan's.
     folder
         For the files of leaves, which the tasks read.
 
     Attributes
     ----------
     why_not
-        What of the plan cannot be run so, once that is known; None while all can. Then nothing advances it.
+        The part of the plan that cannot run in this way; None if all can. With such a part, it cannot be
+        advanced.
     """
 
     gateway: Gateway
@@ -127,7 +128,7 @@ class IncrementalPlan:
         return frame
 
     def beginning(self) -> DataFrame:
-        """A leaf of one row, which comes in the first micro-batch."""
+        """A leaf of one row, which arrives in the first micro-batch."""
         if self._beginning is None:
             times = StructType().add(ENTER, LongType()).add(LEAVE, LongType())
             self._beginning = self.leaf(times, appends=True)
@@ -144,7 +145,7 @@ class IncrementalPlan:
         return self._appending.issuperset(fragment.leaves)
 
     def _not_so(self, why: str | None) -> None:
-        """Remember why the plan cannot be run so, where it is the first reason."""
+        """Record the first reason why the plan cannot run in memory."""
         self.why_not = self.why_not or why
 
     def _fragment(self, frame: DataFrame) -> ProgramFragment:
@@ -187,7 +188,7 @@ class IncrementalPlan:
                 yield self._functions[node.function], node, above
 
     def _read_of(self, number: int, leaf: Planned, above: Sequence[Planned]) -> frozenset[str]:
-        """The columns of a leaf that are read by what is above it."""
+        """The columns of a leaf that the operators above read."""
         names, output = self._schemas[number].names, leaf.output
         assert output is not None
         over = [*itertools.takewhile(lambda node: node.name in PASS, above)]
@@ -199,7 +200,7 @@ class IncrementalPlan:
         return frozenset(name for name, own in zip(names, output, strict=True) if own in found)
 
     def _choice(self, plan: Planned, schema: StructType) -> tuple[str, ...] | None:
-        """The columns of its one leaf that a plan returns, where it does no more."""
+        """The columns of its only leaf that a plan returns; None if it does more."""
         choice = choice_of(plan)
         if choice is None or choice.below.function not in self._functions:
             return None
@@ -219,7 +220,7 @@ class IncrementalPlan:
         leaf: Planned,
         schema: pa.Schema,
     ) -> Computed | None:
-        """What is computed in memory of the rows of a leaf, by a part of a plan to which the path leads."""
+        """The computation in memory on the rows of a leaf, for the part of a plan at a path."""
         if any(contains(one.dataType, "collated") for one in (*self._schemas[number], *frame.schema)):
             return None  # in Arrow no string has a collation
 
@@ -229,7 +230,7 @@ class IncrementalPlan:
         return computed(plan, leaf, in_memory(self._schemas[number]), schema, table)
 
     def _parts(self, union: Planned, whole: ProgramFragment) -> tuple[ProgramFragment, ...]:
-        """Of a union what is computed of one leaf each; nothing where not all of it can be done in memory."""
+        """For a union, the computation on each leaf; empty if a part cannot run in memory."""
         frame, parts = self._frames[whole.number], []
         for at, plan in enumerate(union.children):
             read = [*self._leaves(plan)]
@@ -253,7 +254,7 @@ class IncrementalPlan:
 
     @cached_property
     def program(self) -> Program:
-        """The operators that the outputs are made of, with no more columns than are read."""
+        """The operators of the outputs, with only the columns that are read."""
         reads: dict[int, set[str]] = {}
 
         def read_by(fragment: ProgramFragment) -> None:
@@ -275,7 +276,7 @@ class IncrementalPlan:
         return Program(tuple(needed[::-1]), tuple(self._outputs), beginning)
 
     def _narrowed(self, node: ProgramNode, read: set[str]) -> ProgramNode:
-        """The operator without columns that it would only carry along."""
+        """The operator without columns that it would only pass on."""
         operator = node.operator
         if operator.name not in ("join", "expand", "windows"):
             return node
@@ -290,17 +291,17 @@ class IncrementalPlan:
 
     @cached_property
     def run(self) -> Run:
-        """The program with what its operators retain; Spark computes what is not computed in memory."""
+        """The program with the state of its operators; Spark computes the rest."""
         return Run(self.program, self._by_spark)
 
     def advance(
         self, entries: Mapping[int, pa.Table], times: Times, origin: int | None = None
     ) -> list[pa.Table]:
-        """What changes in each output, as :meth:`windrow.kernels.incremental.Run.advance` has it."""
+        """The changes of each output, as in :meth:`windrow.kernels.incremental.Run.advance`."""
         return self.run.advance(entries, times, origin)
 
     def _by_spark(self, fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Table:
-        """What Spark makes of the rows of leaves, or says is wrong with them."""
+        """Spark's result for the rows of leaves, or its error."""
         self.folder.mkdir(exist_ok=True)
         try:
             for number in fragment.leaves:
@@ -330,7 +331,7 @@ class IncrementalPlan:
 
 
 def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
-    """What of a program is not computed in memory; None for nothing.
+    """The part of a program that is not computed in memory; None if there is none.
 
     With `takes_tables`, tables below Spark's threshold for broadcasts are part of it.
     """
@@ -346,7 +347,7 @@ def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
 
 
 def unstable(error: UnmatchedError) -> WindrowError:
-    """The error where rows leave that never came."""
+    """The error if rows leave that never entered."""
     return error.reason or ExecutionError(
         "the query computes other values for rows that leave than when they entered",
         condition="UNSTABLE_VALUES",
@@ -372,12 +373,12 @@ def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]
 
 
 def _has_all(plan: Planned, schema: pa.Schema) -> bool:
-    """Whether a projection returns each of the columns under a number of its own."""
+    """Whether a projection returns each column with a distinct id."""
     return len({column.number for column in plan.trees("projectList")}) == len(schema)
 
 
 def _only(frame: DataFrame, retained: set[str]) -> DataFrame:
-    """These columns of a frame, and one at least: rows of none cannot be counted."""
+    """These columns of a frame, and at least one: rows without columns cannot be counted."""
     own = [name for name in frame.columns if name not in (ENTER, LEAVE)]
     names = [name for name in own if name in retained] or own[:1]
     return frame.select(*names, ENTER, LEAVE)

@@ -1,4 +1,4 @@
-"""What the names in a plan of a live query stand for."""
+"""The meaning of names in a plan of a live query."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class KnownStreams:
     catalog
         The session's.
     gateway
-        The session, where windows in brackets are read: of live windows and matches too, in time-varying
+        The session, if windows in brackets are read: over live windows and matches too, in time-varying
         views, and under clauses.
     made
         The columns of streams that queries make, by the keys of their windows.
@@ -51,10 +51,10 @@ class KnownStreams:
         return StructType([stream.frame.schema[column] for column in stream.columns])
 
     def fields_of(self, item: Input) -> None:
-        """None: what changes over time is a stream."""
+        """None: time-varying relations are streams here."""
 
     def view(self, name: str) -> CatalogDefinition | PlannedClause | None:
-        """The view of this name, or the clause over windows in brackets whose result has it."""
+        """The view with this name, or the clause over windows in brackets whose result has it."""
         if is_live(self._catalog, name, with_clauses=self._gateway is not None):
             return None
         if self._gateway is not None and name in self._catalog.clauses:
@@ -74,7 +74,7 @@ class KnownStreams:
 
 
 def is_live(catalog: Catalog, name: str, *, with_clauses: bool = False) -> bool:
-    """Whether a name is that of a live stream; or also of windows or matches of some."""
+    """Whether a name is that of a live stream; optionally also of windows or matches."""
     stream = catalog.streams.get(name)
     if stream is not None and stream.live is not None:
         return True

@@ -1,11 +1,11 @@
-"""Conditions of live windows that Spark evaluates over pairs of rows, for want of a kernel's.
+"""Conditions of live windows that Spark evaluates over pairs of rows, because the kernel cannot.
 
     retained rows ─┐
     new rows ──┴▶ numbered on from those before ─▶ joined with themselves ─▶ positions ─▶ advance
 
-A micro-batch has in each partition all rows that a window which is not yet emitted may have, so the
-boundaries that are found among these are those of the whole partition: the first row that satisfies a
-condition stays it. What a condition says of a row whose neighbour has yet to come, the kernel does not ask.
+In each partition, a micro-batch has all rows that a window not emitted yet may contain. So the boundaries
+found among these are those of the whole partition: the first row that satisfies a condition stays the first.
+The kernel does not read the result of a condition for a row whose neighbour has not arrived.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Pairs"]
 
 @dataclass(frozen=True)
 class Pairs:
-    """What Spark finds in each micro-batch.
+    """Spark's results in each micro-batch.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Pairs:
     fields
         The fields of rows that conditions read, the columns that have them, and their types.
     plan
-        What the kernel gets.
+        The input of the kernel.
     """
 
     window: Window
@@ -58,21 +58,21 @@ class Pairs:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is found: whether a row is a label row, and the positions of boundaries."""
+        """The result columns: whether a row is a label row, and the positions of boundaries."""
         searches = (self.plan.start, self.plan.end)
         return (IS_LABEL, *(one.column for one in searches if one is not None and one.column))
 
     def found(self, gateway: Gateway, retained: DataFrame, came: DataFrame) -> DataFrame:
-        """The rows of a micro-batch with their positions, and what is found; new ones have NULL as `AT`.
+        """The rows of a micro-batch with their positions, and the results; new ones have NULL as `AT`.
 
         Parameters
         ----------
         gateway
-            Of the micro-batch.
+            The gateway of the micro-batch.
         retained
             The rows that the micro-batch before retained.
         came
-            The rows that came since.
+            The new rows.
         """
         rows = came.withColumns(
             {field.name: F.lit(None).cast(field.dataType) for field in from_arrow_schema(CARRIED)}

@@ -1,4 +1,4 @@
-"""Ranks of rows within partitions, without a job of Spark's."""
+"""Ranks of rows within partitions, without a Spark job."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Ranked:
     ranks
         By their numbers in plans: which.
     partition, order
-        Of the window.
+        The keys of the window.
     """
 
     ranks: Mapping[int, str]
@@ -52,7 +52,7 @@ class Ranked:
             raise Unread
 
     def of(self, rows: ComputedRows) -> ComputedRows:
-        """What it makes of these, in the order in which they are."""
+        """The result for these rows, in their order."""
         groups = {f"group {at}": value for at, value in enumerate(self.partition)}
         keys = {f"key {at}": key.value for at, key in enumerate(self.order)}
         table = pa.table(
@@ -90,7 +90,7 @@ def _numbers(permutation: Ints | None, bounds: Ints) -> Ints:
 
 
 def _ranks(name: str, bounds: Ints, alike: Ints) -> Ints:
-    """The ranks of rows in their order, of which those with the same number are alike."""
+    """The ranks of ordered rows; rows with the same number are ties."""
     count = len(alike)
     starts = np.repeat(bounds[:-1], np.diff(bounds))
     if name == "RowNumber":

@@ -1,4 +1,6 @@
-"""The rows of recorded streams beside live ones in a query with EMIT: they come at their processing times."""
+"""The rows of recorded streams beside live ones in a query with EMIT: they arrive at their processing
+times.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ class RecordedRows:
 
     @staticmethod
     def of(query: Emitted, name: str, columns: Sequence[str]) -> RecordedRows:
-        """Those of a query's stream, with these of its columns: read once, and never written."""
+        """The rows of a query's stream, with these of its columns: read once, and never written."""
         frame = query.log_of(name)
         frame = frame.select(*map(quoted, columns), ROWTIME, F.col(ENTER).alias(ARRIVED), BEFORE)
         travelling = [encode(F.col(quoted(one.name)), one.dataType).alias(one.name) for one in frame.schema]
@@ -40,11 +42,11 @@ class RecordedRows:
         return RecordedRows(rows, rows.column(ARRIVED).to_numpy())
 
     def between(self, since: int | None, until: int) -> pa.Table:
-        """The rows that come after a processing time, by another one."""
+        """The rows that arrive after one processing time, up to another."""
         first = 0 if since is None else int(np.searchsorted(self.arrived, since, "right"))
         return self.rows.slice(first, int(np.searchsorted(self.arrived, until, "right")) - first)
 
     def next(self, until: int) -> int | None:
-        """When the first row comes after a processing time."""
+        """When the next row arrives after a processing time."""
         later = self.arrived[np.searchsorted(self.arrived, until, "right") :]
         return int(later[0]) if len(later) else None

@@ -1,4 +1,4 @@
-"""Which columns that a kernel takes rise with the rowtime of rows."""
+"""Which columns of a kernel increase with the rowtime of rows."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _SHOWN = re.compile(r"CAST\(\(?([^.()]+)\.([^.()]+)\)? AS TIMESTAMP_NTZ\)", re.I
 def rises(item: Hoisted, rowtimes: Mapping[str, DataType], zone: str) -> DataType | None:
     """The type of a column that has the rowtime of a row of a clause; None for other columns.
 
-    A TIMESTAMP is subtracted as the local time of the session, which only rises in a `zone` where that is
-    never changed. `rowtimes` are the fields of rows that have it.
+    A TIMESTAMP is subtracted as the local time of the session, which only increases in a `zone` without
+    changes of local time. `rowtimes` are the fields of rows that have it.
     """
     if is_field(item):
         return rowtimes.get(field_of(item))
@@ -31,5 +31,5 @@ def rises(item: Hoisted, rowtimes: Mapping[str, DataType], zone: str) -> DataTyp
 
 
 def says_missing(item: Hoisted) -> bool:
-    """Whether a column says that there is no row: it is FALSE of every row that comes."""
+    """Whether a column says that there is no row: it is FALSE for every row."""
     return item.text.render().strip("()").upper() == f"{item.variable} IS NULL".upper()

@@ -53,13 +53,13 @@ class WatermarkConditions:
         Parameters
         ----------
         key
-            By which the condition is known again.
+            The key under which the condition is stored.
         kind
             The column that it reads.
         condition
-            Of the SQL for the watermark.
+            A function from SQL for the watermark to the condition.
         values
-            Of the column.
+            The values of the column.
         mark
             The watermark, in ticks: one of all, or of each.
         """
@@ -75,7 +75,9 @@ class WatermarkConditions:
     def planned(
         self, key: Hashable, kind: StructField, condition: Callable[[str], Column]
     ) -> IncrementalPlan:
-        """The condition planned: it finds the places of values, at its only leaf, for :func:`where_true`."""
+        """The condition as a plan: it finds the places of values, at its only leaf, for
+        :func:`where_true`.
+        """
         if key not in self._planned:
             operators = IncrementalPlan(self._gateway(), self._folder / f".condition-{len(self._planned)}")
             _, frame = operators.leaf(_schema(kind))
@@ -85,7 +87,7 @@ class WatermarkConditions:
 
 
 def where_true(run: Run, name: str, values: pa.Array, mark: int | npt.NDArray[np.int64]) -> Bools:
-    """For which values of a column a condition is true that has been planned, with a watermark in ticks."""
+    """For which values of a column a planned condition is true, with a watermark in ticks."""
     (true,) = run.advance({0: _rows([name, MARK, PLACE], values, mark)}, Times(None, 0))
     return _places(true, len(values))
 

@@ -1,4 +1,4 @@
-"""Any plan over windows of live streams as a program, fed with the rows that enter or leave the windows."""
+"""Any plan over windows of live streams as a program, over the rows that enter or leave the windows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class WindowQuery:
     plan, windows
         The plan, and its windows, each key once.
     scale
-        What its instants are counted in.
+        The unit of its instants.
     """
 
     streams: Mapping[str, Stream]
@@ -46,7 +46,7 @@ class WindowQuery:
     scale: TimeScale
 
     def columns(self, window: StreamWindow) -> dict[str, str]:
-        """The names that the columns of a window have inside, and those that its stream has for them."""
+        """The internal names of a window's columns, with those of its stream."""
         own = self.streams[window.input.name].columns
         return dict(zip(columns_of(own), own, strict=True))
 
@@ -63,7 +63,7 @@ class WindowFlow:
     Parameters
     ----------
     gateway
-        Of the query's session, for the plan alone.
+        The gateway of the query's session, for the plan alone.
     query
         The query.
     folder
@@ -114,11 +114,11 @@ class WindowFlow:
 
     @property
     def program(self) -> Program:
-        """Its operators, with what is computed between them, whose leaves are those of the windows."""
+        """Its operators and the computations between them; its leaves are the windows."""
         return self._operators.program
 
     def leaf(self, key: str) -> int:
-        """Where the rows of a window come, by its key."""
+        """The leaf of a window, by its key."""
         return self._leaves[key]
 
     def empty(self) -> None:
@@ -126,11 +126,11 @@ class WindowFlow:
         self._operators.run.empty()
 
     def read(self, key: str) -> frozenset[str]:
-        """The names inside of the columns of a window that are read."""
+        """The internal names of the columns of a window that are read."""
         return self._operators.read(self._leaves[key]) - {ENTER, LEAVE}
 
     def advance(self, moves: Mapping[str, pa.Table], times: Times, origin: int) -> pa.Table:
-        """What enters and leaves the relation in a micro-batch: its columns, `ENTER` and `LEAVE`.
+        """The rows that enter and leave the relation in a micro-batch: its columns, `ENTER` and `LEAVE`.
 
         Parameters
         ----------

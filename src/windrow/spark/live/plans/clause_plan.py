@@ -1,8 +1,8 @@
 """Queries with WINDOW BY or MATCH_RECOGNIZE over live streams, and views of them, which are streams again.
 
-A micro-batch takes the rows before the frontier, as every live query does, and emits the windows and matches
-that are final (:mod:`windrow.spark.live.operators.clause_operator`). SQL around a clause looks at each row by
-itself, so it is evaluated over the output of the micro-batch. A clause over another one, or over a view,
+A micro-batch processes the rows before the frontier, like every live query, and emits the windows and matches
+that are final (:mod:`windrow.spark.live.operators.clause_operator`). SQL around a clause processes each row
+alone, so it is evaluated over the output of the micro-batch. A clause over another one, or over a view,
 follows it (:mod:`.upstream`).
 """
 
@@ -70,8 +70,8 @@ def plan_of_clauses(
     *,
     recorded: bool = False,
 ) -> ClausePlan | None:
-    """The plan of a query with WINDOW BY or MATCH_RECOGNIZE over live streams, or over a view of one, or also
-    of `recorded` ones; None for any other.
+    """The plan of a query with WINDOW BY or MATCH_RECOGNIZE over live streams, over a view of one, or also
+    over `recorded` ones; None for any other.
     """
     behind = {name: _live_behind(catalog, name) for name in catalog.streams}
     found = {name: live for name, live in behind.items() if live or recorded}
@@ -98,7 +98,7 @@ def plan_of_clauses(
 
 
 def _live_behind(catalog: Catalog, name: str) -> frozenset[str]:
-    """The live streams that a stream is, or is made of."""
+    """The live streams that a stream is, or is derived from."""
     if catalog.streams[name].live is not None:
         return frozenset([name])
     if name in catalog.sequences:
@@ -109,8 +109,8 @@ def _live_behind(catalog: Catalog, name: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class _Bound:
-    """The clauses, each after those that it follows, the whole query over no rows, the columns that hold
-    rowtimes, and the streams behind what it returns.
+    """The bound clauses, each after its inputs; the whole query over no rows; the rowtime columns; and the
+    streams behind the output.
     """
 
     clauses: tuple[LiveClause, ...]
@@ -121,14 +121,14 @@ class _Bound:
 
 @dataclass(frozen=True)
 class WhyRelation:
-    """Why what a query returns is no stream of windows or matches.
+    """Why the output of a query is not a stream of windows or matches.
 
     Attributes
     ----------
     refused
-        The error where a stream is needed.
+        The error to raise if a stream is required.
     below
-        Whether rows are gathered below a clause, so that this has a relation for its rows.
+        Whether rows are combined below a clause, so that its input is a relation.
     """
 
     refused: WindrowError
@@ -142,7 +142,7 @@ class ClausePlan(RowtimePlan):
     Attributes
     ----------
     tokens, query
-        The text, and where the query is in it.
+        The text, and the position of the query in it.
     statement
         Its algebra, in which the streams `read` are relations.
     execution
@@ -157,7 +157,7 @@ class ClausePlan(RowtimePlan):
 
     @cached_property
     def scale(self) -> TimeScale:
-        """That of the streams.
+        """The time scale of the streams.
 
         Raises
         ------
@@ -195,16 +195,16 @@ class ClausePlan(RowtimePlan):
 
     @property
     def clauses(self) -> tuple[LiveClause, ...]:
-        """Those of the query, each after those that it follows."""
+        """The clauses of the query, each after its inputs."""
         return self.bound.clauses
 
     @cached_property
     def ends(self) -> dict[str, Ends]:
-        """What ends the partitions of its clauses, by their keys."""
+        """The punctuation that ends the partitions of its clauses, by their keys."""
         return {key: ends for key, ends in self.ends_under("").items() if may_end(ends)}
 
     def ends_under(self, path: str) -> dict[str, Ends]:
-        """The same, also of the views that it reads, by keys after the paths of these."""
+        """The same, also for the views that it reads, by keys that begin with their paths."""
         found = {f"{path}{one.clause.key}": self._ends_of(one.keys) for one in self.clauses}
         for name in self.read & self.catalog.sequences.keys():
             found |= self.catalog.sequences[name].ends()
@@ -216,12 +216,12 @@ class ClausePlan(RowtimePlan):
 
     @property
     def outer(self) -> DataFrame:
-        """What the query returns, over no rows."""
+        """The output of the query, over no rows."""
         return self.bound.outer
 
     @property
     def columns(self) -> list[str]:
-        """Those that it returns."""
+        """The columns of the output."""
         return self.outer.columns
 
     @property
@@ -230,7 +230,7 @@ class ClausePlan(RowtimePlan):
         return next((name for name in self.columns if name in self.bound.rowtimes), None)
 
     def moved(self, place: int) -> None:
-        """Refuse a column for the rowtime that is not that of label rows, or of rows of matches."""
+        """Refuse a rowtime column that does not have the rowtime of label rows, or of rows of matches."""
         if self.columns[place] not in self.bound.rowtimes:
             raise self.rowtime_differs(place, "that is not the rowtime of its rows")
         if self.columns[place] != self.rowtime:
@@ -249,7 +249,7 @@ class ClausePlan(RowtimePlan):
         return texts_of(self.catalog, frozenset(names))
 
     def windows(self, path: str = "", prefix: str = "") -> dict[str, str]:
-        """What is retained for its clauses, and those of the views that it reads."""
+        """The state of its clauses, and of those of the views that it reads."""
         found: dict[str, str] = {}
         for name in self.read & self.catalog.sequences.keys():
             found |= self.catalog.sequences[name].windows()
@@ -289,7 +289,9 @@ class ClausePlan(RowtimePlan):
         return (ROWTIME, *found)
 
     def unbounded(self) -> Sequence[Unbounded]:
-        """The clauses, also of views, that retain rows of partitions that are not expected to be over."""
+        """The clauses, including those of views, that retain rows of partitions that are not expected
+        to end.
+        """
         found: list[Unbounded] = []
         for name in sorted(self.read & self.catalog.sequences.keys()):
             found += self.catalog.sequences[name].unbounded()
@@ -297,7 +299,7 @@ class ClausePlan(RowtimePlan):
         return [*found, *(one for one in grows if one is not None)]
 
     def grows(self, clause: LiveClause) -> Unbounded | None:
-        """What a clause retains for ever, and what would bound it; None if it is bounded."""
+        """The unbounded state of a clause, and what would bound it; None if it is bounded."""
         ends = self.ends.get(clause.clause.key, ())
         is_over = bool(ends) and all(bounded(self.catalog, one.name).within(one.columns) for one in ends)
         kernel = clause.kernel
@@ -311,7 +313,7 @@ class ClausePlan(RowtimePlan):
         return Unbounded(_written(clause), keeps, needs)
 
     def fingerprint(self) -> dict[str, Any]:
-        """What identifies it, and the columns of its retained rows."""
+        """The identity of the query, and the columns of its retained rows."""
         columns = [column for clause in self.clauses for column in clause.hoisted]
         return {**super().fingerprint(), "columns": columns}
 
@@ -330,12 +332,12 @@ class ClausePlan(RowtimePlan):
 
     @property
     def why_relation(self) -> WhyRelation | None:
-        """Why what it returns is a relation, and no stream of windows or matches; None if it is one.
+        """Why the output is a relation, and not a stream of windows or matches; None if it is one.
 
         Raises
         ------
         WindrowError
-            As a query over recorded rows does, and where a clause of it cannot be run live.
+            The errors of a query over recorded rows, and those for a clause that cannot run live.
         """
         return self._analysed if isinstance(self._analysed, WhyRelation) else None
 
@@ -363,7 +365,7 @@ class ClausePlan(RowtimePlan):
             if relations.keys().isdisjoint(clause.rows.relations()):
                 return WhyRelation(
                     self._unsupported(
-                        "a clause over what is there, beside one over a live stream, is not supported",
+                        "a clause over a table beside one over a live stream is not supported",
                         clause.span,
                         "make a table of its result: CREATE TABLE … AS",
                     )
@@ -404,17 +406,19 @@ class ClausePlan(RowtimePlan):
         return LiveRelationNode(columns, rowtimes, self.catalog.sequences[name].lineage)
 
     def _waits(self, key: str) -> bool:
-        """Whether rows of a relation may come that a clause over it has to wait with."""
+        """Whether rows of a relation may arrive that a clause over it must wait for."""
         return key not in self.read or key in self.catalog.sequences
 
     # -- a micro-batch --------------------------------------------------------------------------------------
 
     def output(self, span: InstantSpan) -> PartOutput:
-        """The rows of what is final in a micro-batch, and the instant before which none will follow."""
+        """The final rows of a micro-batch, and the instant before which no more follow."""
         return self.evaluated(Upstream(self.catalog, span, self.scale), "")
 
     def evaluated(self, batch: MicroBatch, path: str) -> PartOutput:
-        """What is final in a micro-batch of a query; rows are retained under names after a path."""
+        """The final rows of a query in a micro-batch; rows are retained under names that begin with a
+        path.
+        """
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         outputs: dict[str, PartOutput] = {}
         for name in self.read:
@@ -436,7 +440,7 @@ class ClausePlan(RowtimePlan):
         return PartOutput(rows, lambda: min(one.until for one in ends))
 
     def as_stream(self, rows: DataFrame | None, names: tuple[str, ...]) -> Stream:
-        """The rows that the query returns, None for none, as a stream whose columns have these names."""
+        """The output rows of the query, None for none, as a stream whose columns have these names."""
         if rows is None:
             rows = self.gateway.spark.createDataFrame([], self.outer.schema)
         rowtime = names[self.outer.columns.index(self.rowtime or "")]
@@ -452,7 +456,7 @@ class ClausePlan(RowtimePlan):
         return Stream(frame, names, scale, tuple(ties), rowtime=rowtime)
 
     def recorded(self) -> DataFrame | None:
-        """What the query returns over what was recorded; None of streams that only stream."""
+        """The output of the query over recorded rows; None for streams without any."""
         if self.is_endless:
             return None
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
@@ -466,7 +470,7 @@ class ClausePlan(RowtimePlan):
     # -- what is refused -----------------------------------------------------------------------------
 
     def refuse_no_stream(self) -> None:
-        """Refuse a query of which no column shows the rowtime, or two columns have one name.
+        """Refuse a query without a rowtime column, or with two columns of the same name.
 
         Raises
         ------
@@ -501,7 +505,7 @@ class ClausePlan(RowtimePlan):
         )
 
     def _refuse_streams_inside(self, clause: Window | Match) -> None:
-        """Refuse subqueries over live streams in conditions and measures, of which a micro-batch has no
+        """Refuse subqueries over live streams in conditions and measures: a micro-batch does not have their
         rows.
         """
         found: list[tuple[SqlText, Place | None]] = []
@@ -527,7 +531,7 @@ class ClausePlan(RowtimePlan):
 
 
 def _written(clause: LiveClause) -> str:
-    """How a clause is called."""
+    """The name of a clause for users."""
     written = clause.clause
     return "MATCH_RECOGNIZE" if isinstance(written, Match) else f"WINDOW BY {written.name}"
 

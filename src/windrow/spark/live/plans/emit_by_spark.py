@@ -1,4 +1,4 @@
-"""Queries with EMIT of which a part has no operator: Spark evaluates them over all retained rows."""
+"""Queries with EMIT, a part of which has no operator: Spark evaluates them over all retained rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class EmittedBySpark(EmitEvaluation):
     Parameters
     ----------
     gateway
-        Of the query's session.
+        The gateway of the query's session.
     plan
         The query.
     envelope
@@ -42,7 +42,7 @@ class EmittedBySpark(EmitEvaluation):
         self._due: int | None = None
 
     def emptied(self) -> Self:
-        """Itself, with no punctuation."""
+        """Itself, without punctuation."""
         self._logged: dict[str, list[tuple[int, str]]] = {name: [] for name in self._plan.streams}
         return super().emptied()
 

@@ -1,4 +1,4 @@
-"""What evaluates a query with EMIT, whether operators in memory or Spark over all retained rows."""
+"""The evaluation of a query with EMIT: by operators in memory, or by Spark over all retained rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class EmitEvaluation(ABC):
     punctuation
         The punctuation of the streams so far.
     reads_all_rows
-        Whether each micro-batch is made of all retained rows, and not only of the new ones.
+        Whether each micro-batch is computed from all retained rows, and not only from the new ones.
     """
 
     reads_all_rows = False
@@ -35,7 +35,7 @@ class EmitEvaluation(ABC):
     _query: Emitted
 
     def emptied(self) -> Self:
-        """Itself, with nothing in it."""
+        """Itself, without state."""
         self.punctuation = self._plan.punctuation(dict.fromkeys(self._plan.streams, ()))
         recorded = [self.punctuation.punctuations(name) for name in self._recorded]
         # when the last punctuation arrived
@@ -56,8 +56,8 @@ class EmitEvaluation(ABC):
             self._punctuated_at = max([self._punctuated_at, *(at for at, _ in news)])
 
     def judged_from(self, origin: int, until: int) -> int | None:
-        """When the first row of a recorded stream came after the first entry of live ones, if a watermark of
-        these may say that it is late; by a processing time.
+        """When the first row of a recorded stream arrived after the first entry of live ones, if it may be
+        late by a watermark of these; up to a processing time.
         """
         live = self._plan.streams
         judged = {each.stream for each in self._query.timed.occurrences if each.watermark_of & live}
@@ -65,7 +65,7 @@ class EmitEvaluation(ABC):
         return min((at for at in first if at is not None and at <= until), default=None)
 
     def recorded(self, since: int | None, until: int) -> dict[str, pa.Table]:
-        """The rows of recorded streams that come after one processing time, up to another."""
+        """The rows of recorded streams that arrive after one processing time, up to another."""
         return {name: rows.between(since, until) for name, rows in self._recorded.items()}
 
     def _arrivals(self, name: str) -> StreamArrivals:
@@ -81,7 +81,7 @@ class EmitEvaluation(ABC):
     @property
     @abstractmethod
     def forgets(self) -> bool:
-        """Whether time alone drops all state."""
+        """Whether all state is dropped by time alone."""
 
     @abstractmethod
     def due(self, until: int) -> int | None:
@@ -105,10 +105,10 @@ class EmitEvaluation(ABC):
         Parameters
         ----------
         came
-            The new rows of each live stream, with `ARRIVED`; all rows if there is no `since`, and where
+            The new rows of each live stream, with `ARRIVED`; all rows if there is no `since`, and if
             `reads_all_rows`.
         marks
-            Up to which rowtime each live stream was known, in time.
+            Up to which rowtime each live stream was complete, over time.
         origin
             The first processing time of the live streams.
         """

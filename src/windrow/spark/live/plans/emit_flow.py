@@ -1,4 +1,4 @@
-"""Queries with EMIT in memory: makes the program, and passes it the arrived rows of a micro-batch."""
+"""Queries with EMIT in memory: makes the program, and passes the new rows of a micro-batch to it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class EmittedFlow(EmitEvaluation):
     Parameters
     ----------
     gateway
-        Of the query's session, for the plan alone.
+        The gateway of the query's session, for the plan alone.
     plan
         The query.
     envelope
@@ -63,7 +63,7 @@ class EmittedFlow(EmitEvaluation):
         self.why_not = self._by_tasks() or self._planned(gateway, folder)
 
     def _by_tasks(self) -> str | None:
-        """What needs tasks whatever the plan is."""
+        """The part of a query that always needs tasks, regardless of the plan."""
         query = self._query
         if query.execution != "batch":
             return "the reference"
@@ -72,7 +72,7 @@ class EmittedFlow(EmitEvaluation):
         return None
 
     def _planned(self, gateway: Gateway, folder: Path) -> str | None:
-        """What of the plan needs tasks; otherwise make its operators."""
+        """The part of the plan that needs tasks; otherwise makes its operators."""
         query = self._query
         plan = query.timed.plan
         if (why := why_not_carried(gateway, plan)) is not None:
@@ -93,7 +93,7 @@ class EmittedFlow(EmitEvaluation):
         return None
 
     def emptied(self) -> Self:
-        """Itself, with nothing in it."""
+        """Itself, without state."""
         self._run.empty()
         return super().emptied()
 
@@ -109,11 +109,11 @@ class EmittedFlow(EmitEvaluation):
 
     @property
     def forgets(self) -> bool:
-        """Whether time alone drops all state."""
+        """Whether all state is dropped by time alone."""
         return self.program.forgets
 
     def forget(self, marks: Mapping[str, Marks], until: int) -> None:
-        """As :meth:`EmitRun.forget`, by how far the live streams were known at a processing time."""
+        """As :meth:`EmitRun.forget`, by how far the live streams were complete at a processing time."""
         self._run.forget(self._known(marks, until))
 
     @property
@@ -134,7 +134,7 @@ class EmittedFlow(EmitEvaluation):
     # -- the plan --------------------------------------------------------------------------------------
 
     def _source(self, each: Occurrence) -> tuple[int, DataFrame]:
-        """The leaf of a stream where it stands in the query, and its rows as the query reads them."""
+        """The leaf of a stream at one place of the query, and its rows as the query reads them."""
         stream = self._query.streams[each.stream]
         kinds = StructType([stream.frame.schema[name] for name in stream.columns])
         if each.watermark_of:
@@ -151,7 +151,7 @@ class EmittedFlow(EmitEvaluation):
 
     @cached_property
     def program(self) -> EmitProgram:
-        """What tasks are sent of the query."""
+        """The part of the query that is sent to tasks."""
         query, timed, found = self._query, self._query.timed, self._found
         groups = self._groups
         over = self._closings(timed.until)
@@ -192,8 +192,8 @@ class EmittedFlow(EmitEvaluation):
         return EmitSource(each.stream, leaf, reads, each.watermark_of, lateness)
 
     def _stay(self, maps: Sequence[tuple[str, str]]) -> dict[str, int]:
-        """For how long keys stay after the watermark: for the allowed lateness, and dates for a day longer: a
-        date begins twice if local time goes back over midnight.
+        """How long keys stay after the watermark passes them: the allowed lateness. Dates stay a day longer,
+        because a date begins twice if local time is set back over midnight.
         """
         allowed, has_dates = self._query.how.lateness or {}, any(kind == "date" for _, kind in maps)
         scales = {name: self._query.streams[name].scale for name in self._query.timed.streams}
@@ -208,7 +208,7 @@ class EmittedFlow(EmitEvaluation):
 
     @cached_property
     def mapping(self) -> IncrementalPlan:
-        """Maps the changes of a watermark, which come at its only leaf."""
+        """A plan that maps the changes of a watermark, which arrive at its only leaf."""
         gateway = Gateway(self._query.gateway.spark, self._query.gateway.parameters)
         operators = IncrementalPlan(gateway, self._operators.folder.with_name(".mapping"))
         _, frame = operators.leaf(StructType().add("at", LongType()).add("mark", LongType()))
@@ -235,7 +235,7 @@ class EmittedFlow(EmitEvaluation):
 
     @cached_property
     def _groups(self) -> list[str] | None:
-        """The columns by which changes are counted; None where they are not."""
+        """The columns by which changes are counted; None if they are not."""
         is_counted = self._envelope == "one-sql" and self._query.counts
         return self._query.keys(self._found) if is_counted else None
 
@@ -258,7 +258,7 @@ class EmittedFlow(EmitEvaluation):
         )
 
     def _known(self, marks: Mapping[str, Marks], until: int) -> dict[str, Marks]:
-        """Up to which rowtime each stream was known, up to a processing time."""
+        """Up to which rowtime each stream was complete, until a processing time."""
         recorded = {name: self._arrivals(name).watermark for name in self._recorded}
         return {
             name: [(at, mark) for at, mark in self._plan.known(name, steps) if at <= until]
@@ -286,7 +286,7 @@ class EmittedFlow(EmitEvaluation):
 
 
 def unbounded_by_tasks(plan: LivePlan) -> list[Unbounded]:
-    """What grows as long as a query runs because tasks evaluate it: they retain rows alone."""
+    """The unbounded state of a query that tasks evaluate: they retain rows only."""
     if not isinstance(plan, EmittedPlan) or not plan.needs_all or plan.unbounded():
         return []
     needs = "groups by windows of time would bound it"
@@ -294,6 +294,6 @@ def unbounded_by_tasks(plan: LivePlan) -> list[Unbounded]:
 
 
 def why_by_tasks(plan: EmittedPlan) -> str | None:
-    """What of a query is evaluated by tasks; None for one whose operators are in memory."""
+    """Why tasks evaluate a query; None if its operators are in memory."""
     gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
     return EmittedFlow(gateway, plan, plan.envelope, Path("of-a-plan-alone")).why_not

@@ -42,7 +42,7 @@ __all__ = ["EmittedPlan", "Evaluated", "KnownWatermarks"]
 
 @dataclass(frozen=True)
 class KnownWatermarks:
-    """What a micro-batch knows of a stream.
+    """The known watermarks of a stream in a micro-batch.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class Evaluated:
     Attributes
     ----------
     changes
-        What it emits.
+        The emitted changes.
     due
         When the next change is to be emitted, if no entry arrives; None for never.
     """
@@ -99,7 +99,7 @@ class EmittedPlan(LivePlan):
 
     @property
     def scale(self) -> TimeScale:
-        """What processing times are counted in."""
+        """The unit of processing times."""
         return self.query.scale
 
     @property
@@ -109,7 +109,7 @@ class EmittedPlan(LivePlan):
 
     @property
     def envelope(self) -> str:
-        """That of EMIT STREAM."""
+        """The envelope of EMIT STREAM."""
         return self.emit_envelope or "delta"
 
     @property
@@ -124,7 +124,7 @@ class EmittedPlan(LivePlan):
 
     @property
     def is_relation(self) -> bool:
-        """Whether rows leave it again: they may."""
+        """Whether its rows can be retracted: they may be."""
         return True
 
     @property
@@ -134,7 +134,7 @@ class EmittedPlan(LivePlan):
 
     @property
     def table_columns(self) -> list[str]:
-        """Those of the query, without what EMIT STREAM adds."""
+        """The columns of the query, without those that EMIT STREAM adds."""
         return [name for name in self.query.schema.names if not name.startswith(HIDDEN)]
 
     @property
@@ -148,7 +148,7 @@ class EmittedPlan(LivePlan):
 
     @cached_property
     def appends(self) -> bool:
-        """Whether its rows are those of a stream one by one, and never leave."""
+        """Whether its rows are those of a stream one by one, and are never retracted."""
         timed = self.query.timed
         is_plain = timed.keys is None and not timed.counts and not timed.closes
         return is_plain and timed.unbounded is None and self.query.how.delay is None
@@ -177,7 +177,7 @@ class EmittedPlan(LivePlan):
 
     @property
     def stored(self) -> str | None:
-        """How a checkpoint has the state of operators; None where rows are dropped by the watermark."""
+        """The reason why a checkpoint has the state of operators; None if the watermark drops rows."""
         timed = self.query.timed
         closes = {type(each) for grouping in timed.closes or () for each in grouping}
         if timed.unbounded is None and closes != {Closed}:
@@ -186,23 +186,23 @@ class EmittedPlan(LivePlan):
 
     @property
     def retains_by_tasks(self) -> str:
-        """The same if tasks evaluate the micro-batches: they retain rows alone."""
+        """The same if tasks evaluate the micro-batches: they retain rows only."""
         why = self.query.timed.unbounded or ("of AFTER DELAY without groups" if self.needs_all else None)
         return self.keeps if why is None else f"all rows, because {why}"
 
     @property
     def delay(self) -> int:
-        """For how long changes wait, in ticks of processing time."""
+        """How long changes are buffered, in ticks of processing time."""
         return self.query.how.delay or 0
 
     @property
     def needs_all(self) -> bool:
-        """Whether all rows would be needed for ever, were it not for the state of operators."""
+        """Whether all rows would be needed forever, if the state of operators did not replace them."""
         timed = self.query.timed
         return timed.unbounded is not None or (not self.appends and not timed.closes)
 
     def unbounded(self) -> Sequence[Unbounded]:
-        """Rows that are retained for ever, or until punctuation comes that is not expected."""
+        """Rows that are retained forever, or until unexpected punctuation arrives."""
         if self.query.timed.unbounded is not None:
             needs = "groups by windows of time, or by keys with a STATE LIFETIME, would bound it"
             return [Unbounded("the query", self.keeps, needs)]
@@ -235,7 +235,7 @@ class EmittedPlan(LivePlan):
     def rowtime(self) -> str | None:
         """The column by whose values rows become complete, and in whose order they are emitted.
 
-        None if rows may be retracted, or no column of the query does for all streams.
+        None if rows may be retracted, or no column of the query decides it for all streams.
         """
         how = self.query.how
         if not how.watermark or how.delay is not None or any((how.lateness or {}).values()):
@@ -253,7 +253,7 @@ class EmittedPlan(LivePlan):
 
     @cached_property
     def rowtime_scale(self) -> TimeScale:
-        """What rowtimes are counted in: as that of a stream, or as the type of the column has it."""
+        """The unit of rowtimes: that of a stream, or of the type of the column."""
         kind = self.query.schema[self.rowtime or ""].dataType.simpleString()
         own = {self.catalog.streams[name].scale for name in self.streams}
         found = next((scale for scale in own if scale.kind == kind), None) or TimeScale.of(kind)
@@ -261,7 +261,7 @@ class EmittedPlan(LivePlan):
         return found
 
     def refuse_no_stream(self) -> None:
-        """Refuse a query of which rows may leave again, or that does not show when they are complete.
+        """Refuse a query whose rows may be retracted, or that has no column for when they are complete.
 
         Raises
         ------
@@ -298,14 +298,14 @@ class EmittedPlan(LivePlan):
             )
 
     def moved(self, place: int) -> None:
-        """Refuse a column for the rowtime that is not that by which rows are complete."""
+        """Refuse a rowtime column that does not decide when rows are complete."""
         if self.stream_columns[place] != self.rowtime:
             raise self.rowtime_differs(
                 place, f"its rows are complete by {self.rowtime}", f"; or select {self.rowtime}"
             )
 
     def as_stream(self, changes: DataFrame) -> Stream:
-        """Rows that are complete, of a changelog in the envelope ``delta``."""
+        """Complete rows, from a changelog in the envelope ``delta``."""
         scale, rowtime = self.rowtime_scale, self.rowtime or ""
         changed = raising(
             "UNSTABLE_VALUES", "a row that was complete has changed", "leave AFTER WATERMARK out"
@@ -357,12 +357,12 @@ class EmittedPlan(LivePlan):
         Parameters
         ----------
         gateway
-            Of the micro-batch.
+            The gateway of the micro-batch.
         known
-            Of each live stream what has come by the end of the micro-batch.
+            The known entries of each live stream by the end of the micro-batch.
         span
-            The processing times that the micro-batch goes from and to: changes after the first of them, which
-            is None at the beginning, up to the last are emitted.
+            The processing times of the micro-batch: it emits changes after the first, which is None at the
+            beginning, up to the last.
         origin
             The first processing time of the logs.
         envelope
@@ -382,7 +382,7 @@ class EmittedPlan(LivePlan):
     def query_over(
         self, gateway: Gateway, known: Mapping[str, KnownWatermarks], span: tuple[int, int]
     ) -> Emitted:
-        """The query over what is known of the live streams by the end of the processing times."""
+        """The query over the known entries of the live streams up to the end of the processing times."""
         streams = {
             name: arrived(
                 stream, known[name].rows, self.known(name, known[name].marks), span, known[name].punctuations
@@ -395,7 +395,7 @@ class EmittedPlan(LivePlan):
         return replace(self.query, gateway=gateway, streams=streams, how=how)
 
     def marks_before(self, each: Occurrence, rows: pa.Table, marks: Mapping[str, Marks]) -> pa.Array:
-        """The watermark before each row of a stream, where it stands in the query: `Emitted` in memory.
+        """The watermark before each row of a stream, at one place of the query: as in `Emitted`, in memory.
 
         Parameters
         ----------
@@ -412,12 +412,12 @@ class EmittedPlan(LivePlan):
         return mark_before(rows, others, (self.query.how.lateness or {}).get(each.stream, 0))
 
     def known(self, name: str, marks: Marks) -> Marks:
-        """The changes of a stream's watermark, as the query counts them."""
+        """The changes of a stream's watermark, in the query's units."""
         return before_end(self.catalog.streams[name].scale, marks)
 
     @cached_property
     def places(self) -> dict[int, str]:
-        """The streams, by where they stand in the query."""
+        """The streams, by their places in the query."""
         return {each.place: each.stream for each in self.query.timed.occurrences}
 
     def punctuation(self, logged: Mapping[str, Punctuations]) -> PunctuationTimes:
@@ -477,7 +477,7 @@ class EmittedPlan(LivePlan):
         return over
 
     def closes(self, name: str) -> list[list[ClosedBy]]:
-        """The conditions that close rows of a stream, wherever it stands in the query: one of each list."""
+        """The conditions that close rows of a stream, at all its places in the query: one of each list."""
         timed = self.query.timed
         places = [each.place for each in timed.occurrences if each.stream == name]
         parts = [
@@ -507,7 +507,7 @@ class EmittedPlan(LivePlan):
         return None if mark is None else mark - late
 
     def below(self, greatest: str, least: str, name: str, mark: str, column: str | None = None) -> Column:
-        """Whether what is greatest of a row, of its rowtime or another column, is below the watermark."""
+        """Whether the greatest value of a row, in its rowtime or another column, is below the watermark."""
         stream = self.catalog.streams[name]
         instant = stream.scale.to_column(mark)
         row = greatest.replace("{t}", quoted(column or stream.rowtime or ""))
@@ -515,7 +515,7 @@ class EmittedPlan(LivePlan):
 
 
 def _next(frame: DataFrame, until: int) -> int | None:
-    """The first instant after one at which rows enter or leave."""
+    """The first instant after `until` at which rows enter or leave."""
 
     def after(column: str) -> Column:
         return F.min(F.when((F.col(column) > until) & (F.col(column) != NEVER), F.col(column)))
@@ -525,6 +525,6 @@ def _next(frame: DataFrame, until: int) -> int | None:
 
 
 def _next_of(table: pa.Table, until: int) -> int | None:
-    """The same of a table."""
+    """The same for a table."""
     ticks = np.concatenate([table.column(name).to_numpy() for name in (ENTER, LEAVE)])
     return min(ticks[(ticks > until) & (ticks != NEVER)].tolist(), default=None)

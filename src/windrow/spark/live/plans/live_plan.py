@@ -39,12 +39,12 @@ from windrow.syntax.tokens import tokenize
 __all__ = ["BUFFERED_ROWS", "ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "said_of", "texts_of"]
 
 BUFFERED_ROWS = "rows that the watermark has not passed"
-"""What is said of buffered rows."""
+"""The description of buffered rows."""
 
 
 @dataclass(frozen=True)
 class LivePlan(ABC):
-    """A query over live streams, and all that is needed to run it.
+    """A query over live streams, with everything that is needed to run it.
 
     Attributes
     ----------
@@ -60,13 +60,13 @@ class LivePlan(ABC):
 
     @property
     def is_endless(self) -> bool:
-        """Whether there are no recorded rows to run it over: not all of the streams are named ones."""
+        """Whether there are no recorded rows to run it over: some streams are not named ones."""
         return any(name not in self.catalog.named for name in self.streams)
 
     @property
     @abstractmethod
     def scale(self) -> TimeScale:
-        """What instants are counted in."""
+        """The unit of instants."""
 
     @property
     @abstractmethod
@@ -79,14 +79,14 @@ class LivePlan(ABC):
         """The columns of the output, without those of time."""
 
     def started(self) -> Self:
-        """The query with the streams and views of now, which it goes on with when they are dropped."""
+        """The query with the current streams and views, with which it continues after they are dropped."""
         same = copy.copy(self)
         object.__setattr__(same, "catalog", self.catalog.as_it_is())
         return same
 
     @property
     def is_relation(self) -> bool:
-        """Whether rows leave it again, as those of a stream do not."""
+        """Whether its rows can be retracted, unlike those of a stream."""
         return False
 
     @property
@@ -96,7 +96,7 @@ class LivePlan(ABC):
 
     @property
     def asks_changes(self) -> bool:
-        """Whether the text asks for the changes of a relation, and not for its rows."""
+        """Whether the text requests the changes of a relation, and not its rows."""
         return False
 
     @property
@@ -111,7 +111,7 @@ class LivePlan(ABC):
 
     @property
     def rowtime_scale(self) -> TimeScale:
-        """What rowtimes of its rows are counted in, where they go into a stream."""
+        """The unit of its rows' rowtimes, if they go into a stream."""
         return self.scale
 
     @property
@@ -121,11 +121,11 @@ class LivePlan(ABC):
 
     @property
     def envelope(self) -> str:
-        """The form of a relation's changelog, where nobody has named one."""
+        """The default envelope of a relation's changelog."""
         return "delta"
 
     def refuse_no_stream(self) -> None:
-        """Refuse a query whose output is no stream, as this one.
+        """Refuse a query whose output is not a stream, such as this one.
 
         Raises
         ------
@@ -141,10 +141,10 @@ class LivePlan(ABC):
         )
 
     def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:  # noqa: B027 - most refuse none
-        """Refuse a named stream that cannot take the rows, in these columns of it by position."""
+        """Refuse a named stream whose columns, by position, do not fit the rows."""
 
     def refuse_twice(self, names: Sequence[str], what: str) -> None:
-        """Refuse two columns of one name, where what has them cannot.
+        """Refuse two columns with the same name, where that is not possible.
 
         Raises
         ------
@@ -164,7 +164,7 @@ class LivePlan(ABC):
             )
 
     def moved(self, place: int) -> MovedRowtime | None:  # noqa: ARG002 - of some
-        """How one of its columns is computed of the rowtime; None if it is the rowtime, or if only its rows
+        """How one of its columns is computed from the rowtime; None if it is the rowtime, or if only its rows
         show that.
 
         Raises
@@ -175,7 +175,7 @@ class LivePlan(ABC):
         return None
 
     def rowtime_differs(self, place: int, why: str, other: str = "") -> AnalysisError:
-        """The error for a column that cannot be the rowtime of a stream; with what else may be done."""
+        """The error for a column that cannot be the rowtime of a stream, with an alternative."""
         return AnalysisError(
             f"the query returns {self.stream_columns[place]} as the rowtime of the stream, and {why}",
             condition="ROWTIME_DIFFERS",
@@ -185,11 +185,11 @@ class LivePlan(ABC):
         )
 
     def span_of(self, place: int) -> Place:  # noqa: ARG002 - of some
-        """Where one of its columns is written; the query, where that is not known."""
+        """Where one of its columns is written; if unknown, the query."""
         return self.span
 
     def into(self, stream: NamedStream, columns: Sequence[str] | None) -> LivePlan:  # noqa: ARG002 - of some
-        """The query as it is run where its rows go into these columns of a named stream."""
+        """The query as it runs if its rows go into these columns of a named stream."""
         return self
 
     @abstractmethod
@@ -197,43 +197,43 @@ class LivePlan(ABC):
         """The texts of the views that it reads, by their names."""
 
     def windows(self) -> dict[str, str]:
-        """How what retains rows is written, by the names under which they are retained."""
+        """The texts of the parts with state, by the names of their state."""
         return {}
 
     def reasons(self) -> dict[str, str]:
-        """Which rows these are, and until when they are retained, by the same names."""
+        """Which rows the state has, and until when they are retained, by the same names."""
         return {}
 
     @property
     def bound_in(self) -> str:
-        """The time in which the query's bound is: changes before it have been emitted."""
+        """The time of the query's bound: changes before it have been emitted."""
         return "event time"
 
     @property
     def rowtimes(self) -> tuple[str, ...]:
-        """The columns of rows that are retained in which their rowtimes are."""
+        """The columns of retained rows that have rowtimes."""
         return (ROWTIME,)
 
     @property
     def passes_on(self) -> bool:
-        """Whether each output row is made of one row of a stream, and has its rowtime."""
+        """Whether each output row is derived from one row of a stream, and has its rowtime."""
         return False
 
     def taken_before(self, frontier: int) -> int:
-        """The first instant of which a micro-batch with this frontier leaves the rows to later ones.
+        """The first instant whose rows a micro-batch with this frontier leaves to later ones.
 
-        Rows at the frontier itself may still come. Operators that need all of an instant wait for them; a
-        merge by rowtime does not.
+        Rows at the frontier itself may still arrive. Operators that need all rows of an instant wait for
+        them; a merge by rowtime does not.
         """
         return frontier + 1 if self.passes_on and frontier != FOREVER else frontier
 
     def unbounded(self) -> Sequence[Unbounded]:
-        """The operators whose state grows as long as the query runs."""
+        """The operators with unbounded state."""
         return ()
 
     @property
     def ends(self) -> Mapping[str, Ends]:
-        """Of clauses by their keys, what ends their partitions."""
+        """The punctuation that ends the partitions of clauses, by their keys."""
         return {}
 
     def fingerprint(self) -> dict[str, Any]:
@@ -268,7 +268,7 @@ class LivePlan(ABC):
 
 
 def _named_alike(text: str) -> str:
-    """A text in which hidden names of clauses over windows, which number those of a process, are alike."""
+    """A text in which hidden names of clauses over windows, which are numbered by process, are normalized."""
     return re.sub(r"__clause_\d+", "__clause", text)
 
 
@@ -277,7 +277,7 @@ def _hash(text: str) -> str:
 
 
 def said_of(ordering: Ordering) -> list[str]:
-    """A stream's order, as checkpoints have it: without FUTURE as in versions that did not know it."""
+    """A stream's order in the form of checkpoints: without FUTURE as in versions that did not know it."""
     said = f"Ordering(lag={ordering.lag}, is_promise={ordering.is_promise})"
     return [said] if ordering.future is None else [said, str(ordering.future)]
 
@@ -308,15 +308,15 @@ class ReaderPlan(LivePlan):
 
 @dataclass(frozen=True)
 class RowtimePlan(LivePlan):
-    """A query whose micro-batches go from one instant of rowtime to the next."""
+    """A query whose micro-batches advance from one instant of rowtime to the next."""
 
     def retained(self) -> dict[str, tuple[str, ...]]:
-        """The rows of clauses, also of those that it follows, by the names under which they are retained."""
+        """The rows of clauses, including those that it follows, by the names of their state."""
         return {}
 
     @property
     def windowed(self) -> WindowedQuery | None:
-        """What a micro-batch does with windows in brackets; None where there are none."""
+        """The query over windows in brackets that a micro-batch runs; None without such windows."""
         return None
 
     @property
@@ -327,11 +327,13 @@ class RowtimePlan(LivePlan):
     @property
     @abstractmethod
     def clause_inputs(self) -> frozenset[str]:
-        """The streams that it, or clauses before it, make windows and matches of, and their results."""
+        """The streams of which it, or clauses before it, make windows and matches, and the results of
+        these.
+        """
 
     @property
     def views_of_rows(self) -> frozenset[str]:
-        """The views of rows as they come, of which clauses make windows and matches."""
+        """The views of arriving rows that clauses read."""
         return views_behind(self.catalog, self.clause_inputs)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -347,7 +349,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
     @cached_property
     def scale(self) -> TimeScale:
-        """What instants are counted in."""
+        """The unit of instants."""
         return scale_of(self.gateway, self.catalog, self.reader, self.query)
 
     @property
@@ -374,27 +376,27 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
     @cached_property
     def windowed(self) -> WindowedQuery:
-        """What a micro-batch does.
+        """The query that a micro-batch runs.
 
         Raises
         ------
         NotSupportedError
-            ``UNSUPPORTED_STREAM`` where no operator does it.
+            ``UNSUPPORTED_STREAM`` if no operator supports it.
         """
         return planned_windows(self.gateway, self.catalog, self.reader, self.query, self.scale)
 
     @property
     def passes_on(self) -> bool:
-        """Whether each output row is made of one row of a stream, and has its rowtime."""
+        """Whether each output row is derived from one row of a stream, and has its rowtime."""
         return self.windowed.passes_on
 
     @cached_property
     def _read(self) -> Beside:
-        """Its plan, in which views stand for themselves."""
+        """Its plan, in which views are leaves."""
         return read_live(self.gateway, self.catalog, self.query, self.reader)
 
     def moved(self, place: int) -> MovedRowtime | None:
-        """How one of its columns goes with the rowtime."""
+        """How one of its columns follows the rowtime."""
         assert isinstance(self.query, StreamQuery)
         query = self.gateway, self.catalog, self.query, self.reader
         comes = passes_on(*query) or comes_at_rowtime(*query)
@@ -418,7 +420,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
     @cached_property
     def ends(self) -> Mapping[str, Ends]:
-        """What ends the keys of its windows, and of the clauses that it follows."""
+        """The punctuation that ends the keys of its windows, and of the clauses that it follows."""
         found = ends_of_windows(self.windowed, self.catalog)
         for name in sequences_of(self.catalog, self.query):
             found |= self.catalog.sequences[name].ends()
@@ -435,7 +437,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         return bool(self.clause_inputs)
 
     def unbounded(self) -> Sequence[Unbounded]:
-        """The windows that rows, or keys, never leave, and of which no key is expected to be over."""
+        """The windows that rows, or keys, never leave, and whose keys are not expected to end."""
         found: list[Unbounded] = []
         for name in sorted(sequences_of(self.catalog, self.query)):
             found += self.catalog.sequences[name].unbounded()
@@ -460,8 +462,8 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         return found
 
     def _bounding(self, window: QueryWindow) -> list[ClauseSource]:
-        """What lets go of the rows of a window that time does not take away; nothing if something else reads
-        them.
+        """The sources whose punctuation drops the rows of a window that time does not; empty if something
+        else reads them.
         """
         return bounding_ends(self.windowed, self.ends, window.name)
 
@@ -495,7 +497,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         return {**texts_of(self.catalog, views_of(self.catalog, self.query)), **texts}
 
     def windows(self) -> dict[str, str]:
-        """What is retained for windows, and for clauses that it follows, by the names in a micro-batch."""
+        """The state of windows, and of clauses that it follows, by the names in a micro-batch."""
         found = {one.name: one.text for one in windows_of(self.catalog, self.query, self.reader)}
         for name in sequences_of(self.catalog, self.query):
             view = self.catalog.sequences[name]
@@ -503,7 +505,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         return found
 
     def reasons(self) -> dict[str, str]:
-        """Which rows these are, and until when they are retained, by the same names."""
+        """Which rows the state has, and until when they are retained, by the same names."""
         found = {one.name: self.reason(one) for one in windows_of(self.catalog, self.query, self.reader)}
         for name in sequences_of(self.catalog, self.query):
             found |= {f"window.{name}.waiting": BUFFERED_ROWS, **self.catalog.sequences[name].reasons()}
@@ -521,7 +523,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
 
 
 def _in_one_line(sql: str) -> str:
-    r"""A text without comments, with one space wherever there are some, but for those in strings.
+    r"""A text without comments, with single spaces, except in strings.
 
     >>> _in_one_line("SELECT k, -- a key\n   'a  b' FROM  t")
     "SELECT k, 'a  b' FROM t"

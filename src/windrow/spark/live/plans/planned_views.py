@@ -1,4 +1,4 @@
-"""The views of rows as they come, of which clauses make windows and matches: planned as queries are."""
+"""The views of arriving rows that clauses read, planned like queries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["planned_views", "views_behind"]
 
 
 def views_behind(catalog: Catalog, read: Iterable[str]) -> frozenset[str]:
-    """Of the streams that clauses read, also those behind windows and matches, the ones that are views."""
+    """The views among the streams that clauses read, including those behind windows and matches."""
     found: set[str] = set()
     for name in read:
         if name in catalog.sequences:

@@ -48,7 +48,7 @@ def live_windows(catalog: Catalog, query: Continuous, reader: Reader) -> Iterato
 
 
 def reads(catalog: Catalog, query: Continuous) -> Iterator[str]:
-    """The names that a query reads, also through views, but for those of windows and matches."""
+    """The names that a query reads, also through views, except those of windows and matches."""
     inputs = query.query.inputs if isinstance(query, StreamQuery) else query.inputs
     for item in inputs:
         if isinstance(item, ChangelogOf):

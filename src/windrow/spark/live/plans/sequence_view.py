@@ -14,7 +14,7 @@ from windrow.spark.logs.session_streams import Stream
 __all__ = ["APART", "SequenceView"]
 
 APART = "__windrow_clause_"
-"""What the names of queries in brackets before a window begin with."""
+"""The prefix of names for queries in brackets before a window."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class SequenceView:
     Attributes
     ----------
     name
-        That it has in the session.
+        Its name in the session.
     plan, names
         Its query, and the names of its columns.
     """
@@ -35,7 +35,7 @@ class SequenceView:
 
     @property
     def streams(self) -> frozenset[str]:
-        """The live streams behind it; of recorded ones none."""
+        """The live streams behind it; for recorded ones, none."""
         return self.plan.streams
 
     @property
@@ -55,7 +55,7 @@ class SequenceView:
 
     @property
     def label(self) -> str:
-        """How users know it: by its name, or the query in brackets that it is."""
+        """Its name for users: that of the view, or the query in brackets."""
         span = self.plan.span
         is_apart = self.name.startswith(APART)
         written = " ".join(without_since(self.text[span.start : span.stop]).split())
@@ -63,7 +63,7 @@ class SequenceView:
 
     @property
     def is_endless(self) -> bool:
-        """Whether there are no recorded rows of it."""
+        """Whether it has no recorded rows."""
         return self.plan.is_endless
 
     @property
@@ -73,11 +73,11 @@ class SequenceView:
         return tuple(feed.only(names) for feed in self.plan.bound.lineage)
 
     def windows(self) -> dict[str, str]:
-        """What is retained for its clauses, and those of the views that it reads."""
+        """The state of its clauses, and of those of the views that it reads."""
         return self.plan.windows(f".{self.name.lower()}", f"{self.label}: ")
 
     def reasons(self) -> dict[str, str]:
-        """Which rows these are, and until when they are retained, by the same names."""
+        """Which rows the state has, and until when they are retained, by the same names."""
         return self.plan.reasons(f".{self.name.lower()}")
 
     def retained(self) -> dict[str, tuple[str, ...]]:
@@ -85,21 +85,23 @@ class SequenceView:
         return self.plan.retained(f".{self.name.lower()}")
 
     def ends(self) -> dict[str, Ends]:
-        """What ends the partitions of its clauses, and of those that it follows, by their keys."""
+        """The punctuation that ends the partitions of its clauses, and of those that it follows, by their
+        keys.
+        """
         return self.plan.ends_under(f".{self.name.lower()}")
 
     def unbounded(self) -> Sequence[Unbounded]:
-        """The clauses, also of views that it reads, whose state grows as long as queries run."""
+        """The clauses, including those of views that it reads, with unbounded state."""
         return self.plan.unbounded()
 
     def coming(self, batch: MicroBatch) -> Coming:
-        """What it returns in a micro-batch."""
+        """Its new rows in a micro-batch."""
         output = self.plan.evaluated(batch, f".{self.name.lower()}")
         stream = self.plan.as_stream(output.rows, self.names)
         return Coming(stream, replace(output, rows=stream.frame))
 
     def recorded(self) -> Stream:
-        """The stream of what it returns over what was recorded."""
+        """The stream of its output over recorded rows."""
         made = self.plan.as_stream(self.plan.recorded(), self.names)
         known = self.plan.catalog.streams
         return replace(made, name=self.name, sources=tuple(known[name] for name in sorted(self.read)))

@@ -1,4 +1,4 @@
-"""Streams that are made of other streams: each has a frontier of its own.
+"""Streams derived from other streams: each has its own frontier.
 
     sources ─ frontier ─▶ windows, matches ─ least rowtime that may still be emitted ─▶ what reads them
 
@@ -21,7 +21,9 @@ from windrow.spark.logs.session_streams import ROWTIME
 __all__ = ["EMITTED", "Upstream"]
 
 EMITTED = "told"
-"""The mark of a query that emits windows: no later micro-batch emits anything before this instant."""
+"""The name of the mark of a query that emits windows: no later micro-batch emits anything before this
+instant.
+"""
 
 
 class Upstream:
@@ -34,7 +36,7 @@ class Upstream:
     span
         The micro-batch, in ticks of `scale`.
     scale
-        Of the query.
+        The time scale of the query.
     """
 
     def __init__(self, catalog: Catalog, span: InstantSpan, scale: TimeScale) -> None:
@@ -42,7 +44,7 @@ class Upstream:
         self._coming: dict[str, Coming] = {}
 
     def coming(self, name: str) -> Coming:
-        """What a stream emits that it has not emitted before."""
+        """The new output of a stream."""
         name = name.lower()
         if name not in self._coming:
             self._coming[name] = self._evaluated(name)

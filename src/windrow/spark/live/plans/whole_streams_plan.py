@@ -1,4 +1,4 @@
-"""SELECT STREAM over live streams as a whole, ready to be started: it waits for punctuation and bounds."""
+"""SELECT STREAM over whole live streams, ready to be started: it waits for punctuation and bounds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from windrow.streams import NamedStream
 __all__ = ["NOT_CLOSED", "WholeStreamsPlan"]
 
 NOT_CLOSED = "rows that are not closed yet"
-"""What is said of state that bounds and punctuations drop."""
+"""The description of state that bounds and punctuations drop."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class WholeStreamsPlan(ReaderPlan):
     names
         The columns that it returns.
     within
-        By how many ticks of its time scale rows may come out of order, of the stream that is put in order.
+        How far rows of the stream that is ordered may be out of order, in ticks of its time scale.
     written
-        The text with the words that reading leaves out, for errors; None where it has none.
+        The text with the words that reading removes, for errors; None if there are none.
     in_order
         Which of its columns is the rowtime of the stream that its rows go into, if that is in order.
     """
@@ -51,12 +51,12 @@ class WholeStreamsPlan(ReaderPlan):
 
     @property
     def scale(self) -> TimeScale:
-        """What instants are counted in."""
+        """The unit of instants."""
         return common_scale(self.catalog.streams[name].scale for name in self.streams)
 
     @property
     def columns(self) -> list[str]:
-        """Those that it returns."""
+        """The columns of its output."""
         return list(self.names)
 
     @cached_property
@@ -78,7 +78,7 @@ class WholeStreamsPlan(ReaderPlan):
         return found if self.in_order is None else in_order_of(found, self.in_order)
 
     def into(self, stream: NamedStream, columns: Sequence[str] | None) -> WholeStreamsPlan:
-        """The query whose rows come in the order of a stream, where that is in order."""
+        """The query with its rows in the order of a stream, if that is ordered."""
         taken = columns_taken(stream, self.names, columns, TextPlace(self.written or self.text, self.span))
         rowtime = stream.definition.rowtime.column
         if stream.definition.ordering.lag is None or rowtime not in taken:
@@ -86,15 +86,15 @@ class WholeStreamsPlan(ReaderPlan):
         return replace(self, in_order=taken.index(rowtime))
 
     def fingerprint(self) -> dict[str, Any]:
-        """What identifies it."""
+        """The identity of the query."""
         by = {} if self.in_order is None else {"order": self.names[self.in_order]}
         return {**super().fingerprint(), **by, "state": "plan, of rows that are there"}
 
     def refuse_no_stream(self) -> None:
-        """Refuse nothing: which column has rowtimes, the stream says into which the rows go."""
+        """Accept any query: the target stream defines the rowtime column."""
 
     def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:
-        """Refuse a stream whose rowtime no column of the query is for.
+        """Refuse a stream if no column of the query goes into its rowtime.
 
         Raises
         ------
@@ -126,5 +126,5 @@ class WholeStreamsPlan(ReaderPlan):
         return texts_of(self.catalog, views_of(self.catalog, self.query))
 
     def unbounded(self) -> Sequence[Unbounded]:
-        """The operators whose state grows as long as the query runs."""
+        """The operators with unbounded state."""
         return unbounded(self.blocking, {name: bounded(self.catalog, name) for name in self.streams})

@@ -1,1 +1,1 @@
-"""What kind of live query a text is, and what it needs of its streams."""
+"""The kind of live query that a text is, and the inputs that it needs."""

@@ -1,8 +1,8 @@
-"""Queries over live streams, windows or matches that look at each row by itself, read into plans.
+"""Queries over live streams, windows or matches that process each row alone, read into plans.
 
 SQL around a clause is evaluated over the output of one micro-batch, so none of its rows may depend on later
-rows. Where that is so, columns that are passed on have what the columns of the streams have: the rowtime, and
-the punctuations of the stream.
+rows. If so, columns that are passed on have the properties of the streams' columns: the rowtime, and the
+punctuations of the stream.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ __all__ = ["Beside", "LiveRelationNode", "beside", "of_query", "relation_of"]
 
 @dataclass(frozen=True)
 class LiveRelationNode:
-    """A stream, or what a clause returns, as queries beside clauses know it.
+    """A stream, or the output of a clause, as an input of queries beside clauses.
 
     Attributes
     ----------
     schema
         Its columns.
     rowtimes
-        Those of its columns that have the rowtime; fields of structs are called `row.field`.
+        The columns with the rowtime; fields of structs are named `row.field`.
     lineage
-        The live streams behind it; none where they are not known.
+        The live streams behind it; none if they are unknown.
     """
 
     schema: StructType
@@ -52,14 +52,14 @@ class LiveRelationNode:
 
 @dataclass(frozen=True)
 class Beside:
-    """A query that is to look at each row by itself.
+    """A query that should process each row alone.
 
     Attributes
     ----------
     relations
-        What it reads, by name.
+        Its inputs, by name.
     plan
-        Its plan; None where it has none, for the `reason`.
+        Its plan; None if it has none, for the `reason`.
     """
 
     relations: Mapping[str, LiveRelationNode]
@@ -68,17 +68,17 @@ class Beside:
 
     @cached_property
     def gathers(self) -> bool:
-        """Whether a row of it depends on others that come, as far as is known."""
+        """Whether one of its rows depends on other arriving rows, as far as is known."""
         return self.plan is None or gathering(self.plan) is not None
 
     @property
     def is_relation(self) -> bool:
-        """Whether a row of it is known to depend on others that come."""
+        """Whether one of its rows is known to depend on other arriving rows."""
         return self.plan is not None and self.gathers
 
     @cached_property
     def columns(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
-        """Its columns that pass others on: the relation and column of each stream that it takes rows from.
+        """Its columns that pass others on: the relation and column of each stream that they copy.
 
         Fields of structs are called `row.field`.
         """
@@ -94,7 +94,7 @@ class Beside:
 
     @cached_property
     def rowtimes(self) -> frozenset[str]:
-        """The columns that have the rowtime of each row."""
+        """The columns with the rowtime of each row."""
         return frozenset(
             name
             for name, several in self.columns.items()
@@ -102,18 +102,18 @@ class Beside:
         )
 
     def is_rowtime(self, node: Node, column: str) -> bool:
-        """Whether a column of a node of the plan is the rowtime of each row, where it comes from."""
+        """Whether a column of a node of the plan is the rowtime of each row, at its source."""
         of = origins(node, column)
         return bool(of) and all(self._holds(relation_of(leaf), own) for leaf, own in of)
 
     @property
     def mixes_rowtimes(self) -> bool:
-        """Whether UNION ALL has a rowtime in a column that is not that of all that it puts together."""
+        """Whether a column of UNION ALL has the rowtime in some of its inputs only."""
         return self.plan is not None and any(self._mixed(one) for one in walk(self.plan))
 
     @property
     def lineage(self) -> tuple[Feed, ...]:
-        """The live streams whose columns it passes on; none if they are not known."""
+        """The live streams whose columns it passes on; none if they are unknown."""
         found: list[Feed] = []
         for branch in zip(*self.columns.values(), strict=True):
             lineage = self.relations[branch[0][0]].lineage
@@ -130,22 +130,22 @@ class Beside:
         clause: Span | None,
         beside: str = "WINDOW BY or MATCH_RECOGNIZE",
     ) -> WindrowError | None:
-        """The error of a query of which a row depends on others that come; None of others.
+        """The error for a query whose rows depend on other arriving rows; None for others.
 
         Parameters
         ----------
         tokens
-            Of the statement that it is of.
+            The tokens of its statement.
         query, clause
-            Where the query stands in that, and its clause of windows or patterns, if it has one.
+            The position of the query in them, and its clause of windows or patterns, if it has one.
         beside
-            What the clause is.
+            The kind of clause.
 
         Returns
         -------
         WindrowError
-            ``UNSUPPORTED_STREAM``, at the word that says so, or at the clause or the query;
-            ``ORDER_NOT_ROWTIME`` where what UNION ALL puts together has the rowtime in different columns.
+            ``UNSUPPORTED_STREAM``, at the word that causes it, or at the clause or the query;
+            ``ORDER_NOT_ROWTIME`` if the inputs of UNION ALL have the rowtime in different columns.
         """
 
         def place(word: str) -> Span:
@@ -161,12 +161,11 @@ class Beside:
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=place(what.split()[0]),
-                hint="beside the clause each row is looked at by itself; what gathers rows needs a window of"
-                " time over the clause: FROM (SELECT …) [RANGE 1 HOUR]",
+                hint="put a time window over the clause to combine its rows: FROM (SELECT …) [RANGE 1 HOUR]",
             )
         if self.mixes_rowtimes:
             return AnalysisError(
-                "what UNION ALL puts together has its rowtime in different columns",
+                "the sides of UNION ALL have their rowtimes in different columns",
                 condition="ORDER_NOT_ROWTIME",
                 sql=tokens.sql,
                 span=place("UNION"),
@@ -178,7 +177,7 @@ class Beside:
         return relation in self.relations and column in self.relations[relation].rowtimes
 
     def _mixed(self, node: Node) -> bool:
-        """Whether a UNION has in a column the rowtime of the left side, and not of the right."""
+        """Whether a column of a UNION has the rowtime on the left side, and not on the right."""
         if not isinstance(node, plan.SetOperation):
             return False
         sides = [
@@ -188,7 +187,7 @@ class Beside:
 
 
 def _word(node: Node) -> str:
-    """What users write for a node that gathers rows."""
+    """The user's word for a node that reads several rows."""
     match node:
         case plan.Aggregate():
             return "GROUP"
@@ -210,7 +209,7 @@ def _word(node: Node) -> str:
 
 
 def relation_of(leaf: Leaf) -> str:
-    """The name of a relation that comes."""
+    """The name of a live relation."""
     match leaf:
         case plan.Scan():
             return leaf.name
@@ -220,7 +219,7 @@ def relation_of(leaf: Leaf) -> str:
 
 
 def _columns(node: Node) -> Iterator[tuple[str, tuple[Node, str, str]]]:
-    """The columns of a query, and fields of those that are structs, each with where it is and its path.
+    """The columns of a query, and fields of its structs, each with its node, column and path.
 
     The fields of the column `ROW` are the columns of the relations in FROM.
     """
@@ -238,9 +237,9 @@ def _columns(node: Node) -> Iterator[tuple[str, tuple[Node, str, str]]]:
 
 
 def beside(gateway: Gateway, text: SqlText, relations: Mapping[str, LiveRelationNode]) -> Beside:
-    """A query over live relations, which stand in its text under their keys.
+    """A query over live relations, which are in its text by their keys.
 
-    It may also read what is there in the session.
+    It may also read other relations of the session.
     """
     tokens = tokenize(text.render({name: quoted(name) for name in relations}))
     names = frozenset(relations)
@@ -257,7 +256,7 @@ def of_query(
     relations: Mapping[str, LiveRelationNode],
     others: Mapping[str, StructType] | None = None,
 ) -> Beside:
-    """A query of a statement over live relations, and over what else changes over time, by its key there."""
+    """A query of a statement over live relations, and over other time-varying relations, by their keys."""
     inner = query.query if isinstance(query, StreamQuery) else query
     readers = QueryReader(reader, SparkAnalyser(gateway), _Known(relations, others or {}))
     try:
@@ -270,7 +269,7 @@ def of_query(
 
 @dataclass(frozen=True)
 class _Known:
-    """Live relations by their names in lower case, and what else changes over time by its key."""
+    """Live relations by their names in lower case, and other time-varying relations by their keys."""
 
     relations: Mapping[str, LiveRelationNode]
     others: Mapping[str, StructType]
@@ -284,6 +283,6 @@ class _Known:
         """None: views are relations."""
 
     def fields_of(self, item: QueryInput) -> tuple[Sequence[StructField], bool] | None:
-        """The columns of what is no stream, which varies."""
+        """The columns of a time-varying relation that is not a stream."""
         found = self.others.get(item.key)
         return None if found is None else (found.fields, True)

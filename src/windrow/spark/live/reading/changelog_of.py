@@ -1,4 +1,4 @@
-"""CHANGELOG OF a live relation: each instant's changes are looked at by themselves."""
+"""CHANGELOG OF a live relation: the changes of each instant are processed alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["refuse_expanded_changes"]
 
 
 def refuse_expanded_changes(gateway: Gateway, runner: Runner, query: Query, reader: Reader) -> None:
-    """Refuse a query of changelogs alone that puts changes together.
+    """Refuse a query of changelogs alone that combines changes.
 
     Raises
     ------

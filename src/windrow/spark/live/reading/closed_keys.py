@@ -1,4 +1,4 @@
-"""Which rows the windows of a CQL query in memory can drop, as punctuation has closed their keys."""
+"""Which rows the windows of a CQL query in memory can drop because punctuation has closed their keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUPS = "groups"
 
 
 def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
-    """What ends the partitions of its windows, its groups, and the keys with which rows are joined."""
+    """The punctuation that ends the partitions of its windows, its groups, and the keys of its joins."""
     found: dict[str, Ends] = {}
     if windowed.over_windows is not None or windowed.parts:  # whose operators need nothing
         return found
@@ -31,7 +31,7 @@ def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends
         return found
 
     def note(key: str, names: Sequence[str], side: WindowedSide, own: Sequence[str]) -> None:
-        """These columns of rows are keys; what ends them are columns of a side."""
+        """Record these columns of rows as keys, and the columns of a side that end them."""
         columns = {
             name: side.columns[inner] for name, inner in zip(names, own, strict=True) if inner in side.columns
         }
@@ -63,7 +63,7 @@ def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends
 
 
 def bounding_ends(windowed: WindowedQuery, ends: Mapping[str, Ends], name: str) -> list[ClauseSource]:
-    """What has to end before all rows of a window go that time does not take; none if that is not enough."""
+    """The punctuation that drops all rows of a window that time does not; none if that is not enough."""
     if all(side.name != name for side in windowed.sides):
         return []
     wanted = [side.name for side in windowed.sides if side.window.rows is not None]
@@ -77,11 +77,11 @@ def bounding_ends(windowed: WindowedQuery, ends: Mapping[str, Ends], name: str) 
 def without_closed_keys(
     windowed: WindowedQuery, states: Mapping[str, InputState], endings: ClosedPartitions
 ) -> tuple[dict[str, InputState], bool]:
-    """What is still retained, and whether more may go without further punctuation."""
+    """The rows still retained, and whether more may be dropped without further punctuation."""
     waits = False
 
     def ended(key: str, side: WindowedSide) -> Ended | None:
-        """What has ended by the punctuation of a side's stream, and by its rows that wait."""
+        """The partitions that have ended by the punctuation of a side's stream, and by its buffered rows."""
         nonlocal waits
         waiting = states[side.name].waiting
         inner = {column: name for name, column in side.columns.items()}

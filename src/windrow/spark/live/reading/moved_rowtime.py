@@ -1,8 +1,8 @@
-"""Rows whose rowtime a query replaces by an expression, and where their bounds go with them.
+"""Rows whose rowtime a query replaces by an expression, and how their bounds are mapped.
 
-``INSERT INTO t SELECT STREAM ts + INTERVAL 100 SECONDS AS ts, … FROM s`` sets another rowtime. Where
-the expression never falls while the rowtime rises, a bound of the query becomes one of the target by the
-expression too.
+``INSERT INTO t SELECT STREAM ts + INTERVAL 100 SECONDS AS ts, … FROM s`` sets another rowtime. If the
+expression never decreases as the rowtime increases, a bound of the query is mapped to one of the target by
+the expression.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _ROWTIME, _BOUND, _ROWS = "__rowtime", "__bound", "__rows"
 
 
 class UnknownRowtimeError(Exception):
-    """A column is not known to rise with the rowtime; with the reason."""
+    """A column is not known to increase with the rowtime; with the reason."""
 
 
 @dataclass(frozen=True)
 class MovedRowtime:
-    """An expression that goes with the rowtime: SQL before and after it, for the session that it is of.
+    """A monotone expression of the rowtime: SQL before and after it, for its session.
 
-    It rises with it, or `falls`.
+    It increases with it, or `falls`.
     """
 
     gateway: Gateway
@@ -47,14 +47,14 @@ class MovedRowtime:
     falls: bool = False
 
     def of(self, inner: MovedRowtime) -> MovedRowtime:
-        """The same of what another expression returns."""
+        """The composition with another expression."""
         before = SqlText.of(self.before, "(", inner.before)
         return MovedRowtime(
             self.gateway, before, SqlText.of(inner.after, ")", self.after), self.falls != inner.falls
         )
 
     def bound(self, until: int, scale: TimeScale, target: TimeScale, kind: str) -> int:
-        """A bound put through the expression, in ticks of the target.
+        """A bound mapped by the expression, in ticks of the target.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class MovedRowtime:
 
 
 def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> MovedRowtime | None:
-    """How a column of a query that looks at each row by itself goes with the rowtime; None if it is that.
+    """How a column follows the rowtime, in a query that processes each row alone; None if it is the rowtime.
 
     Parameters
     ----------
@@ -108,7 +108,9 @@ def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> MovedRowtime | 
 
 
 def _where_made(node: Node, column: str) -> Project | None:
-    """What returns a column; None where it comes from a relation, or only a list as a whole returns it."""
+    """The projection that computes a column; None if it comes from a relation, or only a whole SELECT list
+    returns it.
+    """
     while not isinstance(node, Project):
         if isinstance(node, SetOperation):
             raise UnknownRowtimeError("it is not the rowtime in each part of the UNION ALL")
@@ -120,7 +122,7 @@ def _where_made(node: Node, column: str) -> Project | None:
 
 
 def _computed(gateway: Gateway, node: Project, one: Expression) -> tuple[MovedRowtime, str, str]:
-    """How an expression goes with a column that it reads, that column, and how it is written."""
+    """How an expression follows a column that it reads, that column, and its text."""
     tokens = tokenize(one.text.render())
     inner, steps = (0, len(tokens)), []
     while not isinstance(parse_expression(tokens, *inner), Name):

@@ -20,7 +20,7 @@ __all__ = ["comes_at_rowtime", "origin_of", "passes_on", "read_live", "shows_ins
 
 
 def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelationNode:
-    """A live stream, or a view of rows as they come, as queries that read it know it."""
+    """A live stream, or a view of arriving rows, as an input of queries."""
     stream, definition = catalog.streams[name], catalog.definitions.get(name)
     columns = StructType([stream.frame.schema[one] for one in stream.columns])
     of_its_own = LiveRelationNode(columns, frozenset([] if stream.rowtime is None else [stream.rowtime]))
@@ -43,7 +43,7 @@ def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelationNode
 
 
 def read_live(gateway: Gateway, catalog: Catalog, query: Continuous, reader: Reader) -> Beside:
-    """The plan of a query over live streams, in which views stand for themselves."""
+    """The plan of a query over live streams, in which views are leaves."""
     inner = query.query if isinstance(query, StreamQuery) else query
     windows = [item for item in inner.inputs if isinstance(item, WindowedStream)]
     names = {str(item.source).lower() for item in windows}
@@ -58,14 +58,16 @@ def read_live(gateway: Gateway, catalog: Catalog, query: Continuous, reader: Rea
 
 
 def passes_on(gateway: Gateway, catalog: Catalog, query: Continuous, reader: Reader) -> bool:
-    """Whether each row of a query is made of one row of a live stream alone, at the rowtime of that."""
+    """Whether each row of a query is derived from only one row of a live stream, at its rowtime."""
     if not isinstance(query, StreamQuery) or query.kind != "RSTREAM":
         return False
     return _looks_at_each(gateway, catalog, query, reader, lambda window: window.is_now)
 
 
 def comes_at_rowtime(gateway: Gateway, catalog: Catalog, query: StreamQuery, reader: Reader) -> bool:
-    """Whether each row that enters a relation is made of one row of a live stream, at the rowtime of that."""
+    """Whether each row that enters a relation is derived from only one row of a live stream, at its
+    rowtime.
+    """
     if query.kind != "ISTREAM" or query.using:
         return False
     return _looks_at_each(gateway, catalog, query, reader, _has_no_steps)
@@ -90,7 +92,7 @@ def _has_no_steps(window: Bracket) -> bool:
 def _looks_at_each(
     gateway: Gateway, catalog: Catalog, query: StreamQuery, reader: Reader, fits: Callable[[Bracket], bool]
 ) -> bool:
-    """Whether a query looks at each row of such windows of live streams by itself."""
+    """Whether a query processes each row of such windows of live streams alone."""
     for item in query.query.inputs:
         if not isinstance(item, WindowedStream) or not fits(item.window) or not isinstance(item.source, str):
             return False

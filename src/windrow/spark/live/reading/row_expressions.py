@@ -1,11 +1,11 @@
-"""What a query computes of each row of a stream alone, read from its text.
+"""The expressions of a query over a single row of a stream, read from its text.
 
 A maximal expression over the columns of one relation in FROM, without aggregates, OVER and subqueries, is
-computed of each row behind those conditions of WHERE that are of the row alone. The relation is a stream, a
-query that only chooses and computes, or a row variable in a predicate of WINDOW BY or MATCH_RECOGNIZE, which
-is computed of all rows. What stands behind a choice of CASE or the like in which other rows have a part is no
-such expression, nor is what these clauses return of rows that they choose: it may never be computed. What is
-not read here is in docs/limits.md.
+computed from each row that passes those conditions of WHERE that are over the row alone. The relation is a
+stream, a query that only filters and computes, or a row variable in a predicate of WINDOW BY or
+MATCH_RECOGNIZE, which is computed from all rows. An expression after a branch of CASE or the like that
+depends on other rows is excluded, and so is the output of these clauses for rows that they select: they may
+never be computed. docs/limits.md says what is not read here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NOT_TRYING = ("try_sum", "try_avg")  # an argument that fails fails them
 
 @dataclass(frozen=True)
 class ComputedOfRow:
-    """An expression, computed of rows for which all of these conditions are true, in this order."""
+    """An expression, computed from rows for which all of these conditions are true, in this order."""
 
     text: str
     conditions: tuple[str, ...] = ()
@@ -57,16 +57,16 @@ class ComputedOfRow:
 
 @dataclass(frozen=True)
 class OfRows:
-    """What is computed of the rows of a stream.
+    """The expressions computed from the rows of a stream.
 
     Attributes
     ----------
     stream
         Its name.
     rows
-        A relation of one row for each of them, and its name: in it `ROWS` stands for the stream.
+        A relation with one row for each of them, and its name: in it `ROWS` stands for the stream.
     computed
-        Each before those that it is a condition of.
+        The expressions, each before those that have it as a condition.
     """
 
     stream: str
@@ -75,13 +75,15 @@ class OfRows:
 
 
 class AskedExpressions(Protocol):
-    """What Spark says of a text."""
+    """Spark's analysis of expressions."""
 
     def takes(self, stream: str, rows: SqlText, expression: str) -> bool:
-        """Whether an expression can be computed of each row of a relation made of a stream's rows."""
+        """Whether an expression can be computed from each row of a relation derived from a stream's rows."""
 
     def columns(self, stream: str | None, relation: SqlText) -> Sequence[str] | None:
-        """Those of a relation, which may be made of a stream's rows; None if Spark does not know it."""
+        """The columns of a relation, which may be derived from a stream's rows; None if Spark does not know
+        it.
+        """
 
 
 def of_each_row(
@@ -91,25 +93,25 @@ def of_each_row(
     context: AskedExpressions,
     place: str,
 ) -> list[OfRows]:
-    """What a text computes of each row alone, that of inner queries first.
+    """The expressions of a text over a single row, those of inner queries first.
 
     Parameters
     ----------
     tokens
-        The text, in which views and named queries over streams stand as queries in brackets.
+        The text, in which views and named queries over streams are expanded to queries in brackets.
     streams
         The columns of streams by their names in lower case.
     live
         The streams whose rows are requested, by their names in the text, in lower case.
     place
-        A column beside those of a stream, by which rows are known.
+        A column besides those of a stream, which identifies rows.
     """
     return list(dict.fromkeys(_Text(tokens, streams, live, context, place).found()))
 
 
 @dataclass(frozen=True)
 class _Made:
-    """A relation with a row for each of a stream's, as a text without an alias, and its columns."""
+    """A relation with one row for each row of a stream, as a text without an alias, and its columns."""
 
     stream: str
     text: SqlText
@@ -118,7 +120,7 @@ class _Made:
 
 @dataclass(frozen=True)
 class _Item:
-    """A relation in FROM; `made` if it has a row for each row of a stream."""
+    """A relation in FROM; `made` if it has one row for each row of a stream."""
 
     alias: str | None
     made: _Made | None
@@ -130,7 +132,7 @@ _Own = Callable[[Expression], bool]
 
 @dataclass
 class _RowExpressions:
-    """What is computed of one relation's rows, as it is found."""
+    """The expressions over one relation's rows, collected while the text is read."""
 
     stream: str
     rows: SqlText
@@ -139,9 +141,10 @@ class _RowExpressions:
     found: list[ComputedOfRow] = field(default_factory=list)
 
     def conditions(self, several: Iterable[Expression], *, alone: bool = False) -> list[str]:
-        """Those of conditions that all must be true and are of the row alone, in their order.
+        """The conditions in a conjunction that are over the row alone, in their order.
 
-        What of the others is of the row alone is computed behind them, or, with `alone`, of every row.
+        Parts of the others that are over the row alone are computed after them, or, with `alone`, from every
+        row.
         """
         own, rest = list[str](), []
         for one in several:
@@ -155,20 +158,20 @@ class _RowExpressions:
         return own
 
     def values(self, several: Iterable[Expression], conditions: Sequence[str]) -> None:
-        """The maximal expressions in these that are of the row alone."""
+        """The maximal parts of these expressions that are over the row alone."""
         for one in several:
             for part in _maximal(one, self.own):
                 self.found.append(ComputedOfRow(self.text(part.range), tuple(conditions)))
 
     @property
     def whole(self) -> OfRows | None:
-        """All of it; None if it is nothing."""
+        """The collected expressions; None if there are none."""
         known = tuple(dict.fromkeys(self.found))
         return OfRows(self.stream, self.rows, known) if known else None
 
 
 def _maximal(one: Expression, own: _Own) -> Iterator[Expression]:
-    """The largest parts of an expression that are of the row alone, and computed whatever others are."""
+    """The maximal parts of an expression that are over the row alone, and computed regardless of others."""
     if isinstance(one, Name | Literal):
         return
     if own(one):
@@ -208,7 +211,7 @@ class _Text:
         self.known: dict[tuple[str, str], bool] = {}
 
     def found(self) -> Iterator[OfRows]:
-        """Inner queries stand behind outer ones."""
+        """The found expressions; inner queries come after outer ones."""
         for match in self.matches:
             yield from self._match(match)
         for at in reversed(self.tokens.places("SELECT")):
@@ -269,7 +272,7 @@ class _Text:
         while isinstance(shape, OrderedBlock):
             shape = shape.query
         if not isinstance(shape, Select):
-            raise UnknownShapeError("what is no block")
+            raise UnknownShapeError("a query that is not a SELECT")
         return shape, stop
 
     def _select(self, select: Select) -> Iterator[OfRows]:
@@ -297,7 +300,7 @@ class _Text:
         return [self._parsed(one) for one in conjuncts(self.tokens, *part)]
 
     def _choosing(self, select: Select) -> list[Expression]:
-        """The conditions by which a SELECT chooses rows."""
+        """The conditions by which a SELECT filters rows."""
         parts = [one.on for one in select.source if one.on is not None and one.join == "inner"]
         parts += [] if select.where is None else [select.where]
         return [one for part in parts for one in self._conjuncts(part)]
@@ -320,7 +323,7 @@ class _Text:
 
     @staticmethod
     def _resolved(name: Name, items: Sequence[_Item]) -> _Item | None:
-        """The relation that a name is of; None where that is not known."""
+        """The relation that a name belongs to; None if unknown."""
         first = name.parts[0].lower()
         by_alias = [item for item in items if item.alias is not None and item.alias.lower() == first]
         if by_alias:
@@ -346,7 +349,7 @@ class _Text:
         return _Item(one.alias, None, None if columns is None else frozenset(map(str.lower, columns)))
 
     def _made(self, start: int, stop: int) -> _Made | None:
-        """The relation in these tokens, if it has a row for each of a stream's, or for some."""
+        """The relation in these tokens, if it has a row for each row of a stream, or for some."""
         tokens = self.tokens
         if stop - 1 > start and tokens.is_symbol(stop - 1, "]"):
             stop = tokens.partner[stop - 1]
@@ -370,7 +373,7 @@ class _Text:
         return None
 
     def _of_time_windows(self, start: int, stop: int) -> _Made | None:
-        """The rows that TUMBLE or the like puts into windows; their bounds are not among the columns."""
+        """The rows that TUMBLE or the like assigns to windows; the columns exclude the windows' bounds."""
         for first, last in self.tokens.split(start, stop):
             table = next((at for at in range(first, last) if self.tokens.word(at) == "TABLE"), None)
             if table is not None:
@@ -378,7 +381,7 @@ class _Text:
         return None
 
     def _derived(self, start: int, stop: int) -> _Made | None:
-        """A query that only chooses and computes."""
+        """A query that only filters and computes."""
         if start in self.blocks or self._has_match(start):
             return None
         try:
@@ -448,7 +451,7 @@ class _Text:
                 yield expressions.whole
 
     def _of_variable(self, rows: _Made, name: str, *, is_current: bool = False) -> _RowExpressions:
-        """What is computed of rows by a row variable; of the current row, also by names without it."""
+        """The expressions over rows by a row variable; for the current row, also by unqualified names."""
         named = _named(rows.text, name)
 
         def own(one: Expression) -> bool:
@@ -464,7 +467,7 @@ class _Text:
     # -- MATCH_RECOGNIZE -------------------------------------------------------------------------------
 
     def _match(self, match: MatchRelation) -> Iterator[OfRows]:
-        """A clause of patterns: the keys by the names of FROM, then what it says of its variables."""
+        """A clause of patterns: the keys by the names of FROM, then the expressions over its variables."""
         clause, rows = match.clause, self._made(*match.source)
         if rows is None:
             return

@@ -1,8 +1,8 @@
 """Which operators of a query have unbounded state, and which punctuation would bound it.
 
 A stream is bounded on some columns if, for each of its rows, a punctuation over these columns alone will
-match it: on its rowtime by bounds, on others by what it declares or has been declared before. Operators pass
-that on as they pass on punctuations.
+match it: on its rowtime by bounds, on others if it declares such punctuation or has had it before. Operators
+pass this property on as they pass on punctuations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["unbounded"]
 
 
 def unbounded(query: Blocking, streams: Mapping[str, Bounded]) -> list[Unbounded]:
-    """The operators of a query that retain rows for ever.
+    """The operators of a query that retain rows forever.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def unbounded(query: Blocking, streams: Mapping[str, Bounded]) -> list[Unbounded
 
 
 def _after(query: Blocking, node: OperatorNode, inputs: list[Bounded], found: list[Unbounded]) -> Bounded:
-    """How what an operator returns is bounded; notes what it retains for ever."""
+    """How the output of an operator is bounded; records the rows that it retains forever."""
 
     def grows(state: str, *columns: Collection[str]) -> None:
         found.append(Unbounded(node.name, state, _needs(query, columns)))
@@ -95,7 +95,7 @@ def _after(query: Blocking, node: OperatorNode, inputs: list[Bounded], found: li
 
 
 def _followed(below: Bounded, plain: Sequence[tuple[str, str]], followers: Sequence[Follower]) -> Bounded:
-    """How rows are bounded on columns that are passed on, and on those that go with some."""
+    """How rows are bounded on columns that are passed on, and on columns that follow some of these."""
     passed = {column: name for name, column in reversed(plain)}
     after = below.only(passed)
     differing = {one.column: one.name for one in followers if one.differs}
@@ -152,7 +152,7 @@ def _combined(name: str, inputs: list[Bounded], grows: object) -> Bounded:
 
 
 def _needs(query: Blocking, columns: tuple[Collection[str], ...]) -> str:
-    """What would bound it, in words."""
+    """The punctuation that would bound it, in words."""
     needs = []
     for own in columns:
         origins = [query.lineage.of(column) for column in own]
@@ -160,7 +160,7 @@ def _needs(query: Blocking, columns: tuple[Collection[str], ...]) -> str:
         if not own:
             needs.append("it is bounded by punctuations of its streams")
         elif len(known) < len(origins) or len({stream for stream, _ in known}) > 1:
-            needs.append("it is bounded by nothing, as it goes by what is computed")
+            needs.append("nothing bounds it, because it depends on computed columns")
         else:
             names = ", ".join(column for _, column in known)
             needs.append(f"it is bounded by punctuations of {known[0][0]} on {names}")

@@ -2,7 +2,7 @@
 
 A window bounds state by time. Without one, groups, joins, DISTINCT, set operators and ORDER BY wait for
 punctuation: an :class:`~windrow.kernels.punctuated.operator_graph.OperatorGraph`. Spark computes the
-expressions over single rows (:mod:`windrow.spark.live.operators.punctuated.row_maps`), kernels the rest.
+expressions over single rows (:mod:`windrow.spark.live.operators.punctuated.row_maps`), and kernels the rest.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Blocking:
     graph
         Its operators; their inputs are streams by their names, and tables by keys.
     tables
-        The queries of tables that stand beside the streams.
+        The queries of tables that are joined with the streams.
     lineage
-        Of which columns of streams the columns of the plan are.
+        The lineage of the plan's columns.
     """
 
     plan: Node
@@ -61,17 +61,17 @@ class Blocking:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns as the query knows them."""
+        """The names of the columns in the query."""
         return tuple(column.name for column in self.plan.columns)
 
     @property
     def result(self) -> StructType:
-        """The columns as the program has them."""
+        """The columns of the program."""
         return schema_of(self.plan.columns)
 
     @property
     def sorted_by(self) -> str | None:
-        """The first key of the query's own ORDER BY, if it ascends."""
+        """The first key of the query's own ORDER BY, if it is ascending."""
         (above,) = self.plan.inputs
         if not isinstance(above, Sort) or above.keys[0].descending:
             return None
@@ -79,19 +79,21 @@ class Blocking:
 
     @property
     def only_orders(self) -> bool:
-        """Whether all that it retains rows for is ORDER BY."""
+        """Whether ORDER BY is the only operator that retains rows."""
         return all(
             isinstance(node.operator, ProjectOperator | RowMap | SortOperator) for node in self.graph.nodes
         )
 
 
 def is_bare(item: object) -> bool:
-    """Whether it is a stream with a name, without a window."""
+    """Whether it is a named stream without a window."""
     return isinstance(item, WindowedStream) and isinstance(item.source, str) and item.is_bare
 
 
 def is_blocking(reader: Reader, query: Query) -> bool:
-    """Whether a query over streams without windows waits for punctuation, or only looks at each row."""
+    """Whether a query over streams without windows waits for punctuation, instead of processing each row
+    alone.
+    """
     tokens, (start, stop) = reader.tokens, query.tokens
     if not query.inputs or not all(
         isinstance(item, WindowedStream) and item.is_bare for item in query.inputs
@@ -114,7 +116,7 @@ def _shape(reader: Reader, start: int, stop: int) -> Shape:
 
 
 def _merged(texts: Texts, shape: Shape) -> int:
-    """How many streams a query takes its rows from, looking at each row by itself; 0 if it does more."""
+    """From how many streams a query takes its rows, if it processes each row alone; otherwise 0."""
     tokens = texts.tokens
     if isinstance(shape, SetOperationText):
         left, right = _merged(texts, shape.left), _merged(texts, shape.right)
@@ -145,12 +147,12 @@ def blocking(
     Parameters
     ----------
     names
-        Those of the query's columns.
+        The names of the query's columns.
 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM``: what no operator does.
+        ``UNSUPPORTED_STREAM``: no operator supports it.
     """
     queries = QueryReader(reader, SparkAnalyser(gateway), KnownStreams(catalog))
     read = queries.whole(*query.tokens, names)
@@ -169,12 +171,12 @@ def _unsupported(reader: Reader, query: Query, why: Reason) -> NotSupportedError
         condition="UNSUPPORTED_STREAM",
         sql=reader.tokens.sql,
         span=query.span if why.at is None else reader.tokens.span(*why.at),
-        hint=why.hint or "run it over what was recorded: leave STREAM out",
+        hint=why.hint or "run it over the recorded rows: leave STREAM out",
     )
 
 
 def in_order_of(query: Blocking, column: int) -> Blocking:
-    """The query whose rows come in the order of a column, and those that have none in the end."""
+    """The query with its rows in the order of a column, and NULLs last."""
     by = query.plan.columns[column]
     sort = SortOperator((SortKey(by.id, nulls_first=False),))
     node = OperatorNode(f"in order of {by.name}", sort, (len(query.graph.nodes) - 1,))

@@ -1,4 +1,4 @@
-"""Lowers a plan over windows: to one operator, or to a program."""
+"""Lowers a plan over windows to one operator, or to a program."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ __all__ = ["WindowLowering"]
 _PASSES = "__passes"
 
 Joined = tuple[tuple[str, ...], tuple[str, ...]]
-"""Of either side the columns that are equal."""
+"""The equal columns of either side."""
 
 
 @dataclass
 class _Reads:
-    """What a query reads of a window, found while its plan is walked.
+    """The columns of a window that a query reads, collected while its plan is walked.
 
     Attributes
     ----------
     window
         The window, whose rows have the columns of `stream`.
     retained
-        Of ids of the plan, the columns of the stream that they are.
+        The columns of the stream, by the ids in the plan.
     parts
-        The names by which the texts know the columns.
+        The names by which texts refer to the columns.
     plain, texts, conditions
-        What is retained of a row by the names inside: columns of the stream, and what is computed; and what
-        rows must satisfy.
+        The retained columns by their internal names: columns of the stream, and expressions; and the
+        conditions on rows.
     """
 
     window: plan.StreamWindow
@@ -65,7 +65,7 @@ class _Reads:
     conditions: list[SqlText] = field(default_factory=list)
 
     def state(self, column: str) -> str:
-        """The retained column that has a column of the plan."""
+        """The retained column for a column of the plan."""
         if column in self.computed_ids:
             return self.computed(self.computed_ids[column])
         name = self.retained[column]
@@ -77,7 +77,7 @@ class _Reads:
         return made
 
     def computed(self, expression: Expression) -> str:
-        """The retained column that has the value of an expression."""
+        """The retained column for the value of an expression."""
         if expression.column is not None:
             return self.state(expression.column)
         made = f"x{len(self.plain) + len(self.texts)}"
@@ -86,12 +86,12 @@ class _Reads:
 
     @property
     def moves_late(self) -> bool:
-        """Whether rows enter later than they come."""
+        """Whether rows enter later than they arrive."""
         bracket = self.window.window
         return bracket.slide is not None or (bracket.row_slide or 1) > 1
 
     def has(self, column: str) -> bool:
-        """Whether a column of the plan is of this window."""
+        """Whether a column of the plan belongs to this window."""
         return column in self.retained or column in self.computed_ids
 
 
@@ -108,7 +108,7 @@ class WindowLowering:
     sizes, windows
         The windows by their keys: their lengths, and how they are written.
     kind, output
-        Of the query: as :class:`.WindowedQuery` has it, and its columns.
+        The kind of query, as in :class:`.WindowedQuery`, and its columns.
     """
 
     gateway: Gateway
@@ -174,9 +174,9 @@ class WindowLowering:
         return WindowedQuery(node, tuple(made), operator, self.kind, names, self.output, is_net, shows)
 
     def flowing(self, node: plan.Node, scale: TimeScale, instead: str) -> WindowedQuery | str:
-        """The same of any plan over windows, or what of it has no operators in memory.
+        """The same for any plan over windows, or the part of it without operators in memory.
 
-        `instead` says why one :class:`WindowOperator` does not do.
+        `instead` says why a single :class:`WindowOperator` is not enough.
         """
         found = [one for one in plan.walk(node) if isinstance(one, plan.StreamWindow)]
         windows = tuple({one.key: one for one in found}.values())
@@ -225,7 +225,9 @@ class WindowLowering:
     # -- windows -------------------------------------------------------------------------------------
 
     def _side(self, node: plan.Node) -> _Reads | str:
-        """A window, with what is computed of its rows and what they must satisfy; or what it is instead."""
+        """A window, with the computed columns of its rows and the conditions on them; or another kind of
+        input.
+        """
         if isinstance(node, plan.StreamWindow):
             stream = self.streams[node.input.name]
             retained = {
@@ -255,7 +257,7 @@ class WindowLowering:
         return "more than one SELECT"
 
     def _name(self, side: _Reads, scope: Scope) -> None:
-        """Note the names by which texts know the columns of a window."""
+        """Record the names by which texts refer to the columns of a window."""
         ids = {
             name: own for own, name in reversed(side.retained.items())
         }  # a stream's column has its first id
@@ -342,7 +344,7 @@ class WindowLowering:
     # -- what a window retains -------------------------------------------------------------------------
 
     def _in_bracket(self, side: _Reads) -> dict[SqlText, str]:
-        """The retained columns with what is computed in the bracket of a window."""
+        """The retained columns with the expressions in the bracket of a window."""
         item, window = self.windows[side.window.key], side.window
         by_name = {column.id: name for column, name in zip(window.columns, window.input.sources, strict=True)}
         side.scope = Scope((Part(str(item.source), tuple(by_name.values()), tuple(by_name)),))
@@ -371,13 +373,13 @@ class WindowLowering:
         marked: tuple[tuple[str, ...], ...],
         in_bracket: Mapping[SqlText, str] | None = None,
     ) -> WindowedSide | str:
-        """What is retained of a window, or why it is not in memory.
+        """The state of a window, or why it is not in memory.
 
-        `in_bracket` are the columns of what is computed in its bracket; without them nothing may be.
+        `in_bracket` are the columns of expressions in its bracket; without them there may be none.
         """
         item = self.windows[side.window.key]
         if in_bracket is None and (None in side.window.partition or item.on is not None):
-            return "what is computed in the bracket of a window"
+            return "an expression in the bracket of a window"
         in_bracket = in_bracket or {}
         scanned = {
             column.id: name
@@ -433,7 +435,9 @@ class WindowLowering:
         return WindowedSide(side.window.input.name, dict(side.plain), computed, window_input, item, made)
 
     def _beyond(self, node: plan.Node) -> str | None:
-        """What reads several rows, and subqueries over tables, which every micro-batch would run."""
+        """The first operator that reads several rows, or subqueries over tables, which every micro-batch
+        would run.
+        """
         for one in plan.walk(node):
             if isinstance(one, plan.Pieces):
                 return str(one.why)
@@ -484,17 +488,17 @@ def _is_key(kind: DataType) -> bool:
 
 
 def _spelled(node: plan.Node) -> plan.Node | None:
-    """Windows of time as SQL, which looks at each row by itself, where an operator would retain rows."""
+    """Time windows as SQL that processes each row alone, in place of an operator that retains rows."""
     return node.spelled if isinstance(node, plan.TimeWindows) and node.kind != "SESSION" else None
 
 
 def _asks(text: SqlText) -> bool:
-    """Whether there is a subquery in an expression."""
+    """Whether an expression contains a subquery."""
     return any(token.word in ("SELECT", "WITH") for token in tokenize(text.render()).tokens)
 
 
 def _computing(side: _Reads) -> SqlText | None:
-    """The query for what is computed of rows; nothing is, if the condition is false for a row."""
+    """The query for the computed columns of rows; they are NULL if the condition is false."""
     condition = SqlText.join(" AND ", [SqlText.of("(", one, ")") for one in side.conditions])
     mine = f"CASE WHEN {ROWS}.{MINE} THEN ("
     guard = (mine, "CASE WHEN ", condition, " THEN (") if side.conditions else (mine,)

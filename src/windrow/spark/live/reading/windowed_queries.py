@@ -1,9 +1,9 @@
 """CQL over windows of live streams, planned to run in memory: :func:`planned_windows` is the entry.
 
-SELECT over one window, with GROUP BY or without, or over two windows joined by equal columns, becomes a
+SELECT over one window, with or without GROUP BY, or over two windows joined by equal columns, becomes a
 :class:`~windrow.kernels.incremental.WindowOperator`. Spark computes the expressions over single rows when
 rows arrive, and those over groups for the groups that change. Any other plan over such windows becomes a
-program (:mod:`windrow.spark.live.operators.window_flow`). What has no form in memory is refused.
+program (:mod:`windrow.spark.live.operators.window_flow`). A query without a form in memory is refused.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def planned_windows(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` where it has no form in memory.
+        ``UNSUPPORTED_STREAM`` if it has no form in memory.
     """
     gateway = Gateway(gateway.spark, gateway.parameters)
     windows = {}
@@ -70,12 +70,12 @@ def planned_windows(
         condition="UNSUPPORTED_STREAM",
         sql=reader.tokens.sql,
         span=query.span,
-        hint="cast it in a query in FROM, or record the streams and run the query over what is recorded",
+        hint="cast it in a query in FROM, or record the streams and run the query over the recorded rows",
     )
 
 
 def scale_of(gateway: Gateway, catalog: Catalog, reader: Reader, query: Continuous) -> TimeScale:
-    """What instants of a live query are counted in.
+    """The unit of a live query's instants.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def _windowed_query(
     Parameters
     ----------
     sizes
-        Its windows, by their keys; their own keys are not known yet.
+        The sizes of its windows, by key; their own keys are not known yet.
     path
         The views through which it is read.
     """

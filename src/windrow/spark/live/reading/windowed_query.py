@@ -1,4 +1,4 @@
-"""A CQL query as a micro-batch does it in memory."""
+"""A CQL query in the form in which a micro-batch runs it in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from windrow.syntax.sqltext import SqlText
 __all__ = ["MINE", "ChangelogPart", "MadeStream", "WindowedQuery", "WindowedSide"]
 
 MINE = "__mine"
-"""Whether a row is one of the stream: not of another, nor an entry that is no row."""
+"""Whether an entry is a row of the stream: not of another stream, and not only a bound or tick."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class WindowedSide:
     stream
         Whose rows they are, in lower case.
     columns
-        What is retained of a row: names inside, and the stream's columns; `ROWTIME` is retained besides.
+        The retained columns: internal names, and the stream's columns; `ROWTIME` is retained too.
     computed
         The query that computes further columns of the rows, whose key in the text is ``__w``; and the names
-        that the stream's columns have in it. Those rows have `MINE` too, where that is false nothing is
-        computed. The output has all their columns, and then those that are computed.
+        in it of the stream's columns. Those rows also have `MINE`; if it is false, nothing is computed. The
+        output has all their columns, followed by the computed ones.
     window_input
-        Its part of the operator.
+        Its input of the operator.
     item
         How it is written.
     made
-        The stream that it is of, if that is of a query or recorded; None for rows that arrive.
+        The stream that it is over, if a query makes it or it is recorded; None for rows that arrive.
     """
 
     stream: str
@@ -63,7 +63,7 @@ class WindowedSide:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of what is retained, as it is in memory."""
+        """The schema of its state in memory."""
         return self.window_input.schema
 
 
@@ -76,7 +76,7 @@ class MadeStream:
     query
         The query; None for a recorded stream.
     stream
-        Its columns; of a recorded stream its rows, with rowtimes in ticks of the query's time scale.
+        Its columns; for a recorded stream its rows, with rowtimes in ticks of the query's time scale.
     """
 
     query: WindowedQuery | None
@@ -104,14 +104,14 @@ class ChangelogPart:
 
 @dataclass(frozen=True)
 class WindowedQuery:
-    """A query as a micro-batch does it.
+    """A query in the form in which a micro-batch runs it.
 
     Attributes
     ----------
     plan
         The query.
     sides
-        Its windows, one or two.
+        Its one or two windows.
     operator
         Computes rows, groups or pairs from the windows.
     kind
@@ -121,22 +121,22 @@ class WindowedQuery:
     is_net
         Whether no row enters at the instant at which an equal one leaves.
     shows
-        The columns of the first side that are columns of the query as they are.
+        The columns of the first side that the query returns unchanged.
     after
-        Of groups: the query that makes the rows of them, over rows with their columns; None where
-        these are the keys and aggregates that the operator outputs.
+        For groups: the query that makes their rows from the operator's output; None if these are the keys and
+        aggregates themselves.
     groups
         The columns that `after` reads, but for `ENTER` and `LEAVE`.
     over_windows
-        Any other plan, whose operators take what enters and leaves the sides; None for those above.
+        Any other plan, whose operators process the rows that enter and leave the sides; None for those above.
     using
-        The columns of the output by which ISTREAM and DSTREAM distinguish rows, where these are not all.
+        The output columns by which ISTREAM and DSTREAM distinguish rows, if these are not all.
     is_stateless
         Whether the operators of `over_windows` retain nothing, as each row is looked at by itself.
     by_spark
-        What Spark computes between the operators of `over_windows`, in jobs; None for nothing.
+        The computations of Spark between the operators of `over_windows`, in jobs; None if there are none.
     text, parts
-        Of a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
+        For a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
         windows of its own.
     """
 
@@ -159,24 +159,24 @@ class WindowedQuery:
 
     @property
     def windows(self) -> list[WindowedSide]:
-        """All windows, also those of the queries whose streams it reads."""
+        """All windows, including those of the queries whose streams it reads."""
         made = [side.made.query for side in self.sides if side.made is not None]
         inner = [*(query for query in made if query is not None), *(part.query for part in self.parts)]
         return [*(one for query in inner for one in query.windows), *self.sides]
 
     @property
     def sign(self) -> int:
-        """The sign of the changes that are rows of its stream."""
+        """The sign of the changes that become rows of its stream."""
         return -1 if self.kind == "DSTREAM" else 1
 
     @property
     def passes_on(self) -> bool:
-        """Whether it passes rows on as they come, with what is computed of each."""
+        """Whether it passes rows on as they arrive, with columns computed from each."""
         return self.is_of_one_instant and all(side.made is None for side in self.sides)
 
     @property
     def is_of_one_instant(self) -> bool:
-        """Whether it has each row of streams at its rowtime alone."""
+        """Whether each row of a stream is in it only at its rowtime."""
         alone = len(self.sides) == 1 and self.operator.aggregates is None and self.over_windows is None
         windows = [side.window for side in self.sides]
         are_now = all(one.length == 1 and one.slide is None and one.rows is None for one in windows)

@@ -21,7 +21,9 @@ __all__ = ["InnerQuery", "QueryWindow", "windows_of"]
 
 @dataclass(frozen=True)
 class InnerQuery:
-    """A query that makes a stream, in this text and read through these views; `names` are of its columns."""
+    """A query that makes a stream, in this text and read through these views; `names` are those of its
+    columns.
+    """
 
     query: StreamQuery
     reader: Reader
@@ -31,17 +33,16 @@ class InnerQuery:
 
 @dataclass(frozen=True)
 class QueryWindow:
-    """A window where it stands in a query or in a view.
+    """A window at one place of a query or view.
 
     Attributes
     ----------
     key
-        By which the plan of the query knows it: a view that is read twice has two.
+        Its key in the plan of the query: a view that is read twice has two.
     item, reader
         The window, and the text in which it is written.
     made
-        The query whose stream it is of, if it is of one, and the names of the columns of that, where these
-        are not the query's.
+        The query whose stream it is over, if any, and the names of its columns, if these are not the query's.
     """
 
     key: str
@@ -56,7 +57,7 @@ class QueryWindow:
 
     @property
     def text(self) -> str:
-        """How it is written, in one line."""
+        """Its text, in one line."""
         span = self.item.span
         return " ".join(without_since(self.reader.tokens.sql[span.start : span.stop]).split())
 
@@ -71,7 +72,7 @@ def windows_of(
     path
         The views through which the query is read.
     within
-        Whether those are among them that are inside of queries that make streams.
+        Whether to include windows inside queries that make streams.
     """
     relation = query.query if isinstance(query, StreamQuery) else query
     for item in relation.inputs:
@@ -97,7 +98,7 @@ def windows_of(
 
 
 def _passing(catalog: Catalog, item: WindowedStream) -> CatalogDefinition | None:
-    """The view that a stream without a window is, if it returns rows of others as they come."""
+    """The view that a stream without a window is, if it passes on rows of others as they arrive."""
     view = catalog.definitions.get(str(item.source).lower()) if item.is_bare else None
     if view is None or not isinstance(view.query, StreamQuery) or view.query.kind != "RSTREAM":
         return None
@@ -107,7 +108,7 @@ def _passing(catalog: Catalog, item: WindowedStream) -> CatalogDefinition | None
 
 
 def _made(catalog: Catalog, item: WindowedStream, reader: Reader, path: str) -> InnerQuery | None:
-    """The query whose stream a window is of; None for a stream of its own."""
+    """The query whose stream a window is over; None for a stream that is not derived."""
     if isinstance(item.source, StreamQuery):
         names = tuple(name for name, _ in item.source.names) or None
         return InnerQuery(item.source, reader, path, names)

@@ -48,7 +48,7 @@ class Receiver(Protocol):
     Attributes
     ----------
     mode
-        What it receives of a relation, if not its changelog.
+        The form in which it receives a relation, if not its changelog.
     """
 
     mode: str | None = None
@@ -185,7 +185,7 @@ class Files(InFolder):
     Raises
     ------
     UsageError
-        ``UNKNOWN_FORMAT``; ``INVALID_ARGUMENT`` for what is no folder.
+        ``UNKNOWN_FORMAT``; ``INVALID_ARGUMENT`` for a path that is not a folder.
     """
 
     def __init__(self, folder: str | Path, format: FileFormat = "parquet") -> None:  # noqa: A002 - as Spark's

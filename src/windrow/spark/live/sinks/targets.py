@@ -34,7 +34,7 @@ def sink_of(target: Target | Sink | IntoStream) -> Sink | IntoStream:
     Raises
     ------
     UsageError
-        ``UNKNOWN_SINK``; ``INVALID_ARGUMENT`` for what is no folder.
+        ``UNKNOWN_SINK``; ``INVALID_ARGUMENT`` for a path that is not a folder.
     """
     if target == "console":
         return console()

@@ -2,8 +2,7 @@
 
     entries ─▶ buckets by PARTITION BY ─▶ columns of the clause ─▶ advance ─▶ SELECT
 
-Buckets compute the columns that the clause takes of rows; Spark's SQL computes the SELECT over what they
-emit.
+Buckets compute the columns of the clause from rows; Spark's SQL computes the SELECT over the clause's output.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ __all__ = ["ClauseGraph"]
 
 @dataclass(frozen=True)
 class ClauseGraph(Graph):
-    """As :class:`..packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
+    """As :class:`..packets.Graph`; made by :func:`.graph.graph_of` if nothing prevents it."""
 
     plan: ClausePlan
 
     @cached_property
     def why_not(self) -> str | None:
-        """What of the query cannot be run so; None for nothing."""
+        """The part of the query that executors do not support; None if there is none."""
         clause = self._around.clause
         if _has_aggregates_of_spark(clause.bound):
             return "aggregates that Spark alone computes"
@@ -78,7 +77,7 @@ class ClauseGraph(Graph):
         return self._around.after(map_in_arrow(packets, read, numbered(sql)).toDF(*sql.names))
 
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
-        """The same of the rows of packets, in memory; None where Spark is needed for it."""
+        """The same for the rows of packets, in memory; None if Spark is needed for it."""
         if self._around.chosen is None:
             return None
         schema = self._around.clause.kernel.growing.plan.result
@@ -92,7 +91,7 @@ class ClauseGraph(Graph):
 
     @cached_property
     def _keys(self) -> tuple[str, ...] | None:
-        """The columns of the stream by which rows are divided; None where PARTITION BY has others."""
+        """The columns of the stream by which rows are divided; None if PARTITION BY has others."""
         clause = self._around.clause
         partition = clause.kernel.growing.partition
         if not partition:
@@ -102,7 +101,7 @@ class ClauseGraph(Graph):
 
     @cached_property
     def _reads(self) -> tuple[str, ...]:
-        """The columns of the stream that rows retain while they wait."""
+        """The columns of the stream that buffered rows retain."""
         read = self._around.before.read(0)
         return tuple(name for name in self._around.columns.names if name in read)
 
@@ -116,7 +115,7 @@ class ClauseGraph(Graph):
 
 
 def _has_aggregates_of_spark(bound: Bound) -> bool:
-    """Whether Spark computes aggregates over what the kernel emits, for which it groups."""
+    """Whether Spark computes aggregates over the kernel's output, for which it groups."""
     if isinstance(bound, BoundWindow):
         return bool(bound.draft.spark_aggregates)
     return any(leaf.of_spark is not None for leaf in bound.draft.aggregates)

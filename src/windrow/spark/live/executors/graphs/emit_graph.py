@@ -42,7 +42,7 @@ _NO_FILES = Path("of-a-plan-alone")
 
 @dataclass(frozen=True)
 class EmitGraph(Graph):
-    """As :class:`..packets.Graph`; made by :func:`.graph.graph_of`, where there is no reason against it."""
+    """As :class:`..packets.Graph`; made by :func:`.graph.graph_of` if nothing prevents it."""
 
     plan: EmittedPlan
 
@@ -50,7 +50,7 @@ class EmitGraph(Graph):
 
     @cached_property
     def why_not(self) -> str | None:
-        """What of the query cannot be run so; None for nothing."""
+        """The part of the query that executors do not support; None if there is none."""
         if self._evaluation.why_not is not None:
             return self._evaluation.why_not
         program = self._program
@@ -74,7 +74,7 @@ class EmitGraph(Graph):
 
     @cached_property
     def sides(self) -> Sequence[RetainedInput]:
-        """The streams where they stand in the query."""
+        """The streams, at each of their places in the query."""
         pairs = zip(self._program.sources, self._keys, strict=True)
         return [
             RetainedInput(f"rows-{at}", one.stream, key, key_labels(key, {name: name for name in one.reads}))
@@ -108,7 +108,7 @@ class EmitGraph(Graph):
         return map_in_arrow(packets, read, numbered(sql)).toDF(*sql.names)
 
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table:
-        """The same of the rows of packets, in memory."""
+        """The same for the rows of packets, in memory."""
         return pa.concat_tables(tables or [in_memory(self._output_schema).empty_table()])
 
     # -- what it is made of ----------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class EmitGraph(Graph):
 
     @property
     def waits(self) -> bool:
-        """Whether time alone makes changes: it is to have ticks."""
+        """Whether time alone causes changes, so that the query needs ticks."""
         return self._program.delay is not None
 
     @property
@@ -132,7 +132,7 @@ class EmitGraph(Graph):
 
     @property
     def _beside(self) -> list[Program]:
-        """What is computed beside the operators."""
+        """The programs besides the operators."""
         conditions = [one for judges in self._judges.values() for judge in judges for one in judge.conditions]
         closed = [
             closing.program
@@ -155,12 +155,12 @@ class EmitGraph(Graph):
 
     @property
     def _retains_rows(self) -> bool:
-        """Whether rows are retained until they change nothing, not the state of operators in their place."""
+        """Whether rows are retained until no change depends on them, instead of the state of operators."""
         return self._has_state and self.plan.query.timed.unbounded is None and not self._program.forgets
 
     @cached_property
     def _droppable(self) -> dict[str, DroppableRows | None]:
-        """When rows of each stream are over, where rows are retained; None where memory does not say."""
+        """When retained rows of each stream are droppable; None if memory does not decide it."""
         names = [name for _, name, _ in self.streams] if self._retains_rows else []
         return {name: droppable_rows_of(self.plan, self._conditions, name) for name in names}
 
@@ -179,7 +179,7 @@ class EmitGraph(Graph):
         return Emits(program, schemas, self._mapping, self._judges, self._has_state, closed)
 
     def _schema_of(self, source: EmitSource) -> pa.Schema:
-        """The schema of retained rows; by the columns of sessions rows are over."""
+        """The schema of retained rows; sessions' columns decide which are droppable."""
         stream = self.plan.catalog.streams[source.stream]
         schema = StructType([stream.frame.schema[name] for name in source.reads])
         for name in (ROWTIME, ARRIVED, BEFORE):
@@ -206,7 +206,7 @@ class EmitGraph(Graph):
 
     @cached_property
     def _keys(self) -> tuple[Key, ...]:
-        """By which columns the rows of each source are divided; none where one bucket has all of them."""
+        """The columns by which the rows of each source are divided; none if one bucket has all of them."""
         program, sources = self._program, self._program.sources
         schemas = {source.leaf: self._schema_of(source) for source in sources}
         leaves = {

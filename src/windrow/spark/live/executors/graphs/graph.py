@@ -18,11 +18,11 @@ from windrow.streams.entries import PATTERN
 __all__ = ["BUCKETS_SETTING", "graph_of", "why_not"]
 
 BUCKETS_SETTING = "spark.windrow.live.buckets"
-"""Into how many buckets the keys of a query are divided."""
+"""The setting with the number of buckets into which the keys of a query are divided."""
 
 
 def why_not(plan: LivePlan, envelope: str | None = None) -> str | None:
-    """What of a query cannot be run on executors; None if it can.
+    """The part of a query that executors do not support; None if there is none.
 
     `envelope` is the form of the changes, if it is not the plan's own.
     """
@@ -31,7 +31,7 @@ def why_not(plan: LivePlan, envelope: str | None = None) -> str | None:
 
 
 def _graph(plan: LivePlan, envelope: str, buckets: int) -> Graph | str:
-    """The graph of a query, or what of it cannot be run on executors."""
+    """The graph of a query, or the part that executors do not support."""
     if plan.gateway.is_connect:
         return "Spark Connect"
     if not isinstance(plan, (ContinuousPlan, EmittedPlan, ClausePlan)):
@@ -68,7 +68,8 @@ def graph_of(plan: LivePlan, buckets: int | None = None, envelope: str | None = 
     Parameters
     ----------
     buckets
-        How many; without, as `BUCKETS_SETTING` says, or as many as Spark has partitions after an exchange.
+        The number of buckets; by default that of `BUCKETS_SETTING`, or the number of Spark's shuffle
+        partitions.
     envelope
         The form of its changes; without, the plan's own.
 

@@ -20,7 +20,7 @@ Key = tuple[str | DerivedKey, ...]
 
 
 def with_tables(program: Program) -> Program:
-    """A program whose tables are as they are now: tasks take these with them."""
+    """A program with the current rows of its tables, which is sent to tasks."""
 
     def of(fragment: ProgramFragment) -> ProgramFragment:
         parts, computed = tuple(map(of, fragment.parts)), fragment.computed
@@ -44,10 +44,10 @@ def keys_of(
     output: Collection[str],
     missing: Mapping[int, pa.Schema],
 ) -> tuple[Key, ...]:
-    """Of each leaf the columns by which all divisions have it that have all leaves; none where none has.
+    """For each leaf, its columns in all divisions that cover all leaves; none if there is no such division.
 
-    Columns that are computed are taken where no division does without. Where rows of a table come at the
-    beginning, one bucket has these. The arguments are those of :func:`divisions`.
+    Computed columns are used if no division does without them. If rows of a table arrive at the beginning,
+    one bucket has them. The arguments are those of :func:`divisions`.
     """
     found = divisions(program, leaves, output, missing) if program.beginning is None else []
     whole = [one for one in found if one.keys() == leaves.keys()]
@@ -56,6 +56,6 @@ def keys_of(
 
 
 def key_labels(key: Key, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns as a user knows them, where they have these names; others are computed."""
+    """The user's names of the columns, as far as they have names; others are computed."""
     labels = [None if isinstance(one, DerivedKey) else names.get(one) for one in key]
-    return tuple(dict.fromkeys(one or "what is computed" for one in labels))
+    return tuple(dict.fromkeys(one or "a computed column" for one in labels))

@@ -55,11 +55,11 @@ class WindowGraph(Graph):
 
     @cached_property
     def why_not(self) -> str | None:
-        """What of the query cannot be run so; None for nothing."""
+        """The part of the query that executors do not support; None if there is none."""
         if self.windowed.parts:
             return "CHANGELOG OF"
         if self.windowed.passes_on and self._operators is not None:
-            return "rows as they come, beside a table"
+            return "rows as they arrive, beside a table"
         if any(side.made is not None for side in self.windowed.sides):
             return "streams that queries make, or that are recorded"
         if any(side.window.by_value is not None for side in self.windowed.sides):
@@ -80,7 +80,7 @@ class WindowGraph(Graph):
 
     @cached_property
     def _operators(self) -> WindowFlow | None:
-        """The operators of a plan that is no single :class:`WindowOperator`."""
+        """The operators of a plan that is not a single :class:`WindowOperator`."""
         query = self.windowed.over_windows
         return None if query is None else WindowFlow(self._gateway, query, Path("of-a-plan-alone"))
 
@@ -100,9 +100,9 @@ class WindowGraph(Graph):
 
     @cached_property
     def _keys_of_operators(self) -> tuple[Key, ...]:
-        """By which columns rows are divided for such a plan; none where there are none for all windows.
+        """The columns by which rows are divided for such a plan; none if no columns work for all windows.
 
-        Rows of a partition that is counted are together.
+        Rows of a partition that is counted are in one bucket.
         """
         operators, over = self._operators, self._over
         assert operators is not None
@@ -140,7 +140,7 @@ class WindowGraph(Graph):
         return self._with_task(frame, [sides[side.name] for side in self.windowed.sides], work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
-        """What changes, from packets: of a relation in the form of an envelope, of a stream its rows."""
+        """The output, from packets: for a relation, changes in an envelope; for a stream, its rows."""
         shape, rows = self._shape, packets
         if not shape.is_packed:
             rows = self._after(packets)
@@ -153,7 +153,7 @@ class WindowGraph(Graph):
         return as_cql(made, columns_of(self.windowed.names), self.plan.scale)
 
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
-        """The same of the rows of packets, in memory; None where Spark is needed for it."""
+        """The same for the rows of packets, in memory; None if Spark is needed for it."""
         shape = self._shape
         if not shape.is_packed or shape.form is None:
             return None
@@ -163,7 +163,7 @@ class WindowGraph(Graph):
 
     @cached_property
     def _shape(self) -> Shape:
-        """How changes are displayed; without a form where an envelope is made of them by Spark."""
+        """The form of the output; unchanged if Spark makes the envelope."""
         windowed, columns = self.windowed, columns_of(self.windowed.names)
         chosen = windowed.operator.chosen if windowed.after is None else columns
         chosen = chosen if self._operators is None else self._operators.columns
@@ -172,7 +172,7 @@ class WindowGraph(Graph):
         return Shape(tuple(windowed.names), tuple(chosen), self.plan.scale, emitted, is_net, is_packed)
 
     def _after(self, packets: DataFrame) -> DataFrame:
-        """The rows that Spark makes of groups."""
+        """The rows that Spark computes from groups."""
         windowed = self.windowed
         assert windowed.after is not None
         schema = StructType([*windowed.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
@@ -185,10 +185,10 @@ class WindowGraph(Graph):
 
 
 def _keys(windowed: WindowedQuery) -> tuple[tuple[str, ...], ...]:
-    """By which columns the rows of each window may be divided, so that each bucket knows what it needs.
+    """The columns by which the rows of each window may be divided, such that each bucket can run alone.
 
-    Rows of a partition that is counted are together, rows of a group, rows that join; and equal rows of the
-    result, where one may enter as the other leaves.
+    Rows of a counted partition are in one bucket, and so are rows of a group, rows that join, and equal rows
+    of the result if one may enter as the other leaves.
     """
     operator = windowed.operator
     first, *others = operator.inputs

@@ -17,17 +17,17 @@ Columns: TypeAlias = frozenset[str]
 
 @dataclass(frozen=True)
 class Bounded:
-    """On which columns rows are bounded; those of `rising` in their order, from the least value on."""
+    """The columns on which rows are bounded; those in `rising` in their order, from the least value on."""
 
     by: frozenset[Columns]
     rising: Columns = frozenset()
 
     def within(self, columns: Collection[str]) -> bool:
-        """Whether punctuations will come about no other columns than these."""
+        """Whether punctuations will name only these columns."""
         return any(one <= {*columns} for one in self.by)
 
     def only(self, columns: Mapping[str, str]) -> Bounded:
-        """Of some columns, under other names."""
+        """The bounds of some columns, under other names."""
         by = {frozenset(columns[name] for name in one) for one in self.by if one <= columns.keys()}
         return Bounded(frozenset(by), frozenset(columns[name] for name in self.rising & columns.keys()))
 

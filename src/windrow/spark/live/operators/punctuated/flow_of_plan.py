@@ -47,7 +47,7 @@ __all__ = ["graph_of"]
 def graph_of(gateway: Gateway, root: plan.Node) -> tuple[OperatorGraph, Mapping[str, SqlText]] | Reason:
     """The operators of a plan, and the queries of its tables by the names of these inputs.
 
-    Or what no operator does, and where it stands.
+    Or the part that no operator supports, and its position.
     """
     nodes = plan.walk(root)
     for node in nodes:
@@ -61,7 +61,7 @@ def graph_of(gateway: Gateway, root: plan.Node) -> tuple[OperatorGraph, Mapping[
 
 
 def _merged(nodes: Sequence[plan.Node]) -> set[int]:
-    """The filters that one job does together with the projection above, which alone reads them."""
+    """The filters that one job computes together with the projection above, their only reader."""
     readers = Counter(id(below) for node in nodes for below in node.inputs)
     return {
         id(node.input)
@@ -75,16 +75,16 @@ def _merged(nodes: Sequence[plan.Node]) -> set[int]:
 
 @dataclass(frozen=True)
 class WindowColumns:
-    """What Spark computes over windows of rows that are in order: columns for each of them.
+    """Columns that Spark computes over windows of ordered rows.
 
     Attributes
     ----------
     gateway
         The session, and the parameters of the query.
     text
-        The query, which returns the columns, and `AT` after them.
+        The query, which returns the columns, followed by `AT`.
     given, result
-        The columns of the rows, and those that are computed.
+        The columns of the rows, and the computed ones.
     """
 
     gateway: Gateway
@@ -119,7 +119,7 @@ class _Lowering:
     places: dict[int, Place] = field(default_factory=dict)
 
     def add(self, node: plan.Node) -> None:
-        """Note where the rows of a node come from; its inputs are known."""
+        """Record the operator of a node; its inputs are already recorded."""
         if id(node) not in self.merged:
             self.places[id(node)] = self._place(node)
 
@@ -250,7 +250,7 @@ _COMPARED = (ByteType, ShortType, IntegerType, LongType, DateType, TimestampType
 
 
 def _totals(gateway: Gateway, node: plan.Over) -> tuple[tuple[str, str], ...] | None:
-    """How functions over all rows so far go on from those before; None if one needs the rows."""
+    """How functions over all earlier rows continue from their totals; None if one needs the rows."""
     found = []
     for column, call, _ in node.calls:
         is_sum = call.function == "SUM" and isinstance(column.type, LongType) and is_ansi(gateway)
@@ -264,7 +264,7 @@ def _totals(gateway: Gateway, node: plan.Over) -> tuple[tuple[str, str], ...] | 
 
 
 def _alone(scope: Scope, one: Expression, *after: str) -> SqlText:
-    """A query for an expression, and columns after it."""
+    """A query for an expression, followed by other columns."""
     listed = "".join(f", {ROWS}.{column} AS c{at}" for at, column in enumerate(after, 1))
     return scope.select(SqlText.of("(", one.text, f") AS c0{listed}"))
 

@@ -18,12 +18,12 @@ __all__ = ["new_patterns", "reached", "schema_of"]
 
 
 def schema_of(stream: Stream) -> pa.Schema:
-    """The columns of a stream as kernels have them."""
+    """The columns of a stream as an Arrow schema."""
     return arrow_schema(StructType([stream.frame.schema[column] for column in stream.columns]))
 
 
 def reached(position: Position | None) -> int:
-    """The least rowtime that may still come, by the watermark."""
+    """The least rowtime that may still arrive, by the watermark."""
     watermark = None if position is None else position.watermark.value
     return NO_BOUND if watermark is None else watermark
 
@@ -31,7 +31,7 @@ def reached(position: Position | None) -> int:
 def new_patterns(
     stream: Stream, before: Position | None, after: Position, bounds: tuple[int, int] | None = None
 ) -> tuple[Pattern, ...]:
-    """The punctuation of a stream after a micro-batch that it did not have before.
+    """The new punctuation of a stream after a micro-batch.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def new_patterns(
     before, after
         Its positions before the micro-batch, None before the first, and after it.
     bounds
-        The least rowtimes that may still come, before and after; by default those of the watermark.
+        The least rowtimes that may still arrive, before and after; by default those of the watermark.
     """
     known = frozenset() if before is None else frozenset(before.watermark.shared)
     schema = schema_of(stream)

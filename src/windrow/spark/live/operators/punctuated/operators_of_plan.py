@@ -1,4 +1,4 @@
-"""Which parts of a plan have no operator over punctuated streams, known before any is made."""
+"""Which parts of a plan have no operator over punctuated streams, before any operator is made."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b), which returns rows of 
 
 
 def why_no_operator(gateway: Gateway, node: plan.Node) -> Reason | None:
-    """Why no operator does what a node of a plan says; None where one does."""
+    """Why a node of a plan has no operator; None if it has one."""
     return _of_types(node) or _of_node(gateway, node)
 
 
 def has_line(kind: DataType) -> bool:
-    """Whether the values of a type are in an order that punctuations can speak of."""
+    """Whether the values of a type have an order for punctuations."""
     return line_if_any(arrow_type(kind)) is not None
 
 
@@ -85,11 +85,7 @@ def _of_join(node: plan.Join) -> Reason | None:
             what = "a condition other than = between the rows of two streams"
         return Reason(what, one.at, _IN_AN_INTERVAL)
     if not node.keys:
-        what = (
-            "EXISTS without an equality with the query around it"
-            if of_query
-            else "a join without an equality"
-        )
+        what = "EXISTS without an equality with the outer query" if of_query else "a join without an equality"
         return Reason(what, node.at, "compare by =, two columns of one type")
     for column, _ in node.keys:
         kind = _type(node.left, column)
@@ -105,7 +101,7 @@ def _of_sort(node: plan.Sort) -> Reason | None:
     if not node.keys:  # it would be any rows, and others whenever the query is run
         return Reason(f"{node.label.split()[0].upper()} without ORDER BY", node.at)
     if node.partition:
-        what = "LIMIT in a subquery that reads the query around it"
+        what = "LIMIT in a correlated subquery"
         return Reason(what, node.at, "an aggregate, such as MAX, in place of ORDER BY … LIMIT 1")
     for key in node.keys:
         kind = _type(node.input, key.column)

@@ -1,4 +1,6 @@
-"""What a query computes of each row, as an operator over punctuated streams: Spark evaluates the text."""
+"""The computation of a query on each row, as an operator over punctuated streams: Spark evaluates the
+text.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,12 @@ __all__ = ["Followed", "Moved", "RowMap", "arrow_schema"]
 
 @dataclass(frozen=True)
 class Moved:
-    """A column that is computed of one other, and never falls where that rises.
+    """A column computed from one other, which never decreases as that increases.
 
     Attributes
     ----------
     name, column
-        The column, and the one of the input with which it rises.
+        The column, and the input column with which it increases.
     text
         The query that computes it alone, as `RowMap.text`.
     """
@@ -43,7 +45,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Followed:
-    """A column that goes with one other.
+    """A column that follows one other.
 
     Attributes
     ----------
@@ -59,7 +61,7 @@ class Followed:
 
 @dataclass
 class RowMapCarry:
-    """What is closed of the columns that are passed on, and of those with which others rise or go."""
+    """The closed values of the columns that are passed on, and of the inputs of computed columns."""
 
     project: ProjectCarry | None
     closing: dict[str, Closing]
@@ -74,28 +76,28 @@ class RowMapCarry:
 
 @dataclass(frozen=True)
 class RowMap:
-    """SELECT and WHERE over rows, one job of Spark's for all of them.
+    """SELECT and WHERE over rows, one Spark job for all of them.
 
-    Output: the rows that the text makes of those that come; of the columns that it only passes on, what the
-    punctuations close of them; of those that rise with a column, what comes before all that is still to come;
-    of those that go with one, what is closed of its values.
+    Output: the text's result for the new rows. Punctuations: those of columns that are passed on; for columns
+    that rise with another, the values before all that may still arrive; for columns that follow another, its
+    closed values.
 
     Attributes
     ----------
     gateway
         The session, and the parameters of the query.
     text, key
-        The query, and what stands in it for the rows.
+        The query, and the key that stands for the rows in it.
     given, result
         The columns that the query reads, and those that it makes.
     plain
-        Of the columns that are passed on: their names in the output, and in the input.
+        The columns that are passed on: their names in the output, and in the input.
     moved
-        Those that rise with a column.
+        The columns that increase with another.
     followed
-        Those that go with a column.
+        The columns that follow another.
     widened
-        Of columns that are passed on, those that have them as wider integers: pairs of names in the output.
+        Columns that copy others as wider integers: pairs of names in the output.
     """
 
     gateway: Gateway
@@ -109,7 +111,7 @@ class RowMap:
     widened: tuple[tuple[str, str], ...] = ()
 
     def advance(self, carry: RowMapCarry | None, change: Delta) -> tuple[Delta, RowMapCarry]:
-        """Take a micro-batch; the carry is used up."""
+        """Process a micro-batch; consumes the carry."""
         lines = lines_of(change.rows.schema)
         if carry is None:
             closing = {one.column: Closing(lines, [one.column]) for one in self.moved if one.column in lines}
@@ -140,7 +142,7 @@ class RowMap:
         return Delta(self._made(change.rows), carry.announced.news(regions)), carry
 
     def _risen(self, carry: RowMapCarry, delta: Delta) -> list[Region]:
-        """What the columns that rise with others have passed."""
+        """The regions that columns rising with others have passed."""
         found: list[Region] = []
         out = carry.announced.lines
         for column, closing in carry.closing.items():
@@ -170,7 +172,7 @@ class RowMap:
     def _values(
         self, text: SqlText, rows: pa.Table, punctuations: Announced, one: Follower
     ) -> dict[Place, Place]:
-        """What is computed of values of a column; those of which it cannot be are left out."""
+        """The computed values for values of a column; values for which the expression fails are left out."""
         try:
             made = self._run(text, rows)
         except ExecutionError:  # no row with this value goes through without this error
@@ -210,7 +212,9 @@ class RowMap:
 
 
 def _widened(region: Region, name: str, column: str, lines: Lines) -> Region:
-    """What a box over integers says of wider ones: no more of these will come than of those."""
+    """A region over an integer column, for a column of a wider type: open ends become those of the wider
+    type.
+    """
     own, wide, span = lines[column], lines[name], region[column]
     if span is not NULL:
         first = wide.first if span[0] == own.first else span[0]
@@ -219,7 +223,7 @@ def _widened(region: Region, name: str, column: str, lines: Lines) -> Region:
 
 
 def _reached(closing: Closing) -> Place:
-    """The least value of the column that may still come."""
+    """The least value of the column that may still arrive."""
     (column,) = closing.columns
     line = closing.lines[column]
     reached = line.first
@@ -237,5 +241,5 @@ def _spans(closing: Closing, column: str) -> list[Span]:
 
 
 def arrow_schema(kinds: StructType) -> pa.Schema:
-    """The columns as operators have them."""
+    """The columns as an Arrow schema."""
     return pa.schema([pa.field(field.name, arrow_type(field.dataType)) for field in kinds])
