@@ -64,7 +64,9 @@ def measured() -> dict[str, float]:
         found["the fastest of five runs with [cached Java classes](cli.md#cached-java-classes)"] = min(
             _run(query, home) for _ in range(_TIMES)
         )
-        found["`windrow shell`, until the prompt appears"] = min(seconds_to_prompt(python) for _ in range(_TIMES))
+        found["`windrow shell`, until the prompt appears"] = min(
+            seconds_to_prompt(python) for _ in range(_TIMES)
+        )
     return found
 
 

@@ -1,7 +1,7 @@
 """What is public: names, with the signatures of functions, classes and methods.
 
-``python -m tests.test_public_api --update`` writes them into ``public_api.txt``. Each change of that file is a
-change of the API, and in the changelog.
+``python -m tests.test_public_api --update`` writes them into ``public_api.txt``. Each change of that file is
+a change of the API, and in the changelog.
 """
 
 from __future__ import annotations
@@ -19,8 +19,26 @@ import windrow
 
 ROOT = Path(__file__).parents[1]
 WRITTEN = Path(__file__).with_name("public_api.txt")
-MODULES = ("windrow", "windrow.streams", "windrow.testing", "windrow.plot", "windrow.notebook", "windrow.datasets")
-MADE_BY_WINDROW = {"Batch", "LiveQuery", "NamedStream", "Pipeline", "Played", "Position", "Producer", "Receipt", "Relation", "WatermarkState"}
+MODULES = (
+    "windrow",
+    "windrow.streams",
+    "windrow.testing",
+    "windrow.plot",
+    "windrow.notebook",
+    "windrow.datasets",
+)
+MADE_BY_WINDROW = {
+    "Batch",
+    "LiveQuery",
+    "NamedStream",
+    "Pipeline",
+    "Played",
+    "Position",
+    "Producer",
+    "Receipt",
+    "Relation",
+    "WatermarkState",
+}
 """Classes whose constructors are not public."""
 REFERENCE = ROOT / "docs" / "python.md"
 
@@ -86,7 +104,9 @@ def test_the_tables_of_the_python_reference_have_all_arguments():
 
 def _methods(word: str) -> list[str]:
     own: Any = {"session": windrow.Session, "relation": windrow.Relation}[word]
-    return [f"{word}.{name}" for name, value in vars(own).items() if inspect.isfunction(value) and name[0] != "_"]
+    return [
+        f"{word}.{name}" for name, value in vars(own).items() if inspect.isfunction(value) and name[0] != "_"
+    ]
 
 
 def _arguments(name: str) -> set[str]:

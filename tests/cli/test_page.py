@@ -92,7 +92,7 @@ GROUP BY t.ticker, n.headline"""
         ("+I", "2026-11-22 13:28:41.401", "ORCL", "Oracle opens a region", 142.77),
     ]
     rows = tuple(dict(zip(names, change, strict=True)) for change in changes)
-    now = datetime.datetime(2026, 11, 22, 13, 28, 45, tzinfo=datetime.timezone.utc)
+    now = datetime.datetime(2026, 11, 22, 13, 28, 45, tzinfo=datetime.UTC)
     _, found = watching(Running(text=text, rows=rows), now.timestamp())
     found.rows(list(names), [list(change) for change in changes])
     return found
