@@ -61,10 +61,12 @@ def measured() -> dict[str, float]:
             if time.perf_counter() - began > _PATIENCE:
                 raise TimeoutError("no process keeps Java's classes")
             time.sleep(0.1)
-        found["the least of five with [cached Java classes](cli.md#cached-java-classes)"] = min(
+        found["the fastest of five runs with [cached Java classes](cli.md#cached-java-classes)"] = min(
             _run(query, home) for _ in range(_TIMES)
         )
-        found["`windrow shell`, until one can type"] = min(seconds_to_prompt(python) for _ in range(_TIMES))
+        found["`windrow shell`, until the prompt appears"] = min(
+            seconds_to_prompt(python) for _ in range(_TIMES)
+        )
     return found
 
 

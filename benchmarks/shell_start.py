@@ -1,4 +1,4 @@
-"""How long the shell takes until one can type: ``python -m benchmarks.shell_start``.
+"""How long the shell takes until its prompt appears: ``python -m benchmarks.shell_start``.
 
 The program is started on a terminal of its own and left as soon as its prompt is there. What counts is the
 least of several times: others are those of a machine that has something else to do.

@@ -31,6 +31,16 @@ def test_the_lock_covers_every_dependency_by_hash_and_names_no_registry():
     assert "://" not in lock
 
 
+@pytest.mark.parametrize(
+    ("extra", "files"), [("cli", ["cli/shell/start.py"]), ("plot", ["plot/drawing.py", "plot/saving.py"])]
+)
+def test_hints_install_what_an_extra_has(extra, files):
+    """By the names of its packages, as Windrow itself may not be on an index."""
+    packages = " ".join(f'"{each}"' for each in PROJECT["project"]["optional-dependencies"][extra])
+    for file in files:
+        assert f"pip install {packages}" in (ROOT / "src/windrow" / file).read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     target = tmp_path_factory.mktemp("wheel")

@@ -371,7 +371,7 @@ class Relation(_Frame):
         rows: int = 200,
         width: int | None = None,
     ) -> Any:
-        """A picture of how the query finds its rows, as an Altair chart (``pip install 'windrow[plot]'``).
+        """A picture of how the query finds its rows, as an Altair chart (the extra `plot`).
 
         Windows are spans over their sequence with the values beneath, matches show the variable of each row,
         a time-varying relation shows the validity of each row, its changelog is a staircase, and a stream

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 import signal
@@ -38,6 +39,7 @@ KEPT = (
     StateRow("window", "trades [RANGE 2 SECONDS]", rows=113, bytes=11_000, oldest="2026-11-22 13:28:39"),
     StateRow("window", "news [RANGE 3 SECONDS]", rows=5, bytes=2_600, oldest="2026-11-22 13:28:38"),
 )
+ODD = ({"at": 1, "word": "old"}, {"at": 2, "word": None}, {"at": 3, "word": "<new>"})
 
 
 @dataclass
@@ -48,25 +50,52 @@ class Running:
     text: str = "SELECT '<script>' AS x"
     is_active: bool = True
     failure: Exception | None = None
+    rows: tuple[dict[str, object], ...] = ODD
     asked: list[int] = field(default_factory=list)
 
     def latest(self, count):
-        rows = [{"at": 1, "word": "old"}, {"at": 2, "word": None}, {"at": 3, "word": "<new>"}]
-        return pa.Table.from_pylist(rows).slice(max(3 - count, 0))
+        return pa.Table.from_pylist(list(self.rows)).slice(max(len(self.rows) - count, 0))
 
     def state_rows(self):
         self.asked.append(1)
         return KEPT
 
 
-def watching():
-    running = Running()
-    found = Watching(lambda: [running], now=lambda: 1_000.0)
+def watching(running=None, now=1_000.0):
+    running = running or Running()
+    found = Watching(lambda: [running], now=lambda: now)
     for batch in range(11):
         found.progressed({**PROGRESS, "batch": batch, "rows_per_second": 60.0 + 17 * batch % 40})
     found.progressed(PROGRESS)
+    return running, found
+
+
+def odd():
+    running, found = watching()
     found.rows(["ticker", "text"], [["IBM", "<b>up</b>"], ["SAP", None]])
     return running, found
+
+
+def drawn():
+    """What is on the page in the documentation."""
+    text = """\
+SELECT t.ticker, n.headline, AVG(t.price) AS mean
+FROM trades [RANGE 2 SECONDS] AS t JOIN news [RANGE 3 SECONDS] AS n ON t.ticker = n.ticker
+GROUP BY t.ticker, n.headline"""
+    names = ("_op", "_at", "ticker", "headline", "mean")
+    changes = [
+        ("+I", "2026-11-22 13:28:40.912", "IBM", "IBM raises its outlook", 231.42),
+        ("-D", "2026-11-22 13:28:41.087", "SAP", "SAP buys a rival", 198.05),
+        ("+I", "2026-11-22 13:28:41.087", "SAP", "SAP buys a rival", 198.11),
+        ("-D", "2026-11-22 13:28:41.230", "IBM", "IBM raises its outlook", 231.42),
+        ("+I", "2026-11-22 13:28:41.230", "IBM", "IBM raises its outlook", 231.39),
+        ("+I", "2026-11-22 13:28:41.401", "ORCL", "Oracle opens a region", 142.77),
+    ]
+    rows = tuple(dict(zip(names, change, strict=True)) for change in changes)
+    now = datetime.datetime(2026, 11, 22, 13, 28, 45, tzinfo=datetime.UTC)
+    _, found = watching(Running(text=text, rows=rows), now.timestamp())
+    found.rows(list(names), [list(change) for change in changes])
+    return found
 
 
 def answer(address):
@@ -75,7 +104,7 @@ def answer(address):
 
 
 def test_it_is_served_to_this_machine_and_to_who_has_the_token():
-    _, found = watching()
+    _, found = odd()
     with Page(found) as page:
         host, port = re.fullmatch(r"http://([\d.]+):(\d+)/\?token=.+", page.address).groups()
         assert host == "127.0.0.1"
@@ -100,7 +129,7 @@ def test_it_is_served_to_this_machine_and_to_who_has_the_token():
 
 
 def test_an_address_that_is_none_and_who_asks_nothing_do_no_harm(capsys):
-    _, found = watching()
+    _, found = odd()
     with Page(found, most=2, patience=0.2) as page:
         place = "127.0.0.1", int(re.search(r":(\d+)/", page.address)[1])
         with socket.create_connection(place) as wrong:
@@ -115,7 +144,7 @@ def test_an_address_that_is_none_and_who_asks_nothing_do_no_harm(capsys):
 
 
 def test_it_tells_what_queries_tell():
-    running, found = watching()
+    running, found = odd()
     with Page(found) as page:
         told = json.loads(answer(page.address.replace("/?", "/state?"))[0])
     (query,) = told["queries"]
@@ -135,7 +164,7 @@ def test_it_tells_what_queries_tell():
 
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium on the PATH, or in WINDROW_CHROMIUM")
 def test_a_browser_shows_it():
-    _, found = watching()
+    _, found = odd()
     silent = Watching(lambda: [Running("means"), Running("silent")])
     with Page(silent) as page, opened(page.address) as browser:
         assert browser.html("#query-silent").count("no micro-batch yet") >= 1
@@ -185,6 +214,6 @@ def test_the_command_line_serves_it(executable, trades):
 
 
 if __name__ == "__main__":  # python -m tests.cli.test_page PICTURE
-    with Page(watching()[1]) as shown, opened(shown.address) as drawing:
+    with Page(drawn()) as shown, opened(shown.address) as drawing:
         drawing.html("#latest td")
         drawing.picture(Path(sys.argv[1]))

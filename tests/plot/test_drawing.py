@@ -262,7 +262,7 @@ def test_a_late_row_hangs_from_the_bound_of_its_own_producer():
     chart = draw_arrivals(ArrivalScene("s", Axis("came"), Axis("rowtime"), arrivals, 4))
     (late,) = of(chart, "rule")
     assert (late["y"], late["bound"], late["group"]) == (15.0, 20.0, "late")
-    assert "2 rows in time \\u00b7 1 late" in json.dumps(chart.to_dict())
+    assert "2 rows on time \\u00b7 1 late" in json.dumps(chart.to_dict())
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "html", "json"])

@@ -105,10 +105,10 @@ def _domain(places: list[float]) -> tuple[float, float]:
 
 
 def _subtitle(scene: ArrivalScene, rows: int, late: int, has_bounds: bool) -> list[str]:
-    parts = [f"{rows:,} row{'' if rows == 1 else 's'} in time", f"{late:,} late" if late else "none late"]
+    parts = [f"{rows:,} row{'' if rows == 1 else 's'} on time", f"{late:,} late" if late else "none late"]
     if len(scene.arrivals) < scene.entry_count:
         parts.append(f"the first {len(scene.arrivals):,} of {scene.entry_count:,} entries")
     lines = [" · ".join(parts)]
     if has_bounds:
-        lines.append("a line is a bound: no row below it follows of the same producer")
+        lines.append("a line is a bound: later rows of this producer must not be below it")
     return lines

@@ -84,5 +84,5 @@ def _need_altair() -> None:
         raise UsageError(
             "pictures need Altair, which is not installed",
             condition="MISSING_PACKAGE",
-            hint="pip install 'windrow[plot]'",
+            hint='pip install "altair>=5.5,<7" "vl-convert-python>=1.7"',
         ) from None

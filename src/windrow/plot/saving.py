@@ -60,7 +60,7 @@ def save(chart: Any, path: str | Path, form: str | None = None) -> None:
         raise UsageError(
             "pictures are written by vl-convert-python, which is not installed",
             condition="MISSING_PACKAGE",
-            hint="pip install 'windrow[plot]'",
+            hint='pip install "altair>=5.5,<7" "vl-convert-python>=1.7"',
         ) from None
     options = _OPTIONS.get(form, {})
     chart.save(str(path), format=form, **options)

@@ -49,7 +49,7 @@ def start_shell(
         raise UsageError(
             f"the shell needs {error.name.split('.')[0]}, which is not installed",
             condition="MISSING_PACKAGE",
-            hint="pip install 'windrow[cli]'",
+            hint='pip install "prompt-toolkit>=3.0.43" "pygments>=2.17"',
         ) from None
     shell = Shell(Backend(replace(options, attach=".open"), factory, opened), debug=debug)
     try:

@@ -71,7 +71,7 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
         isinstance(kind, T.IntegralType),
     )
     return ArrivalScene(
-        f"what arrived at {stream.name or 'the stream'}",
+        f"arrivals of {stream.name or 'the stream'}",
         x,
         Axis(f"{stream.rowtime or 'rowtime'}{unit}", not is_number, is_number),
         arrivals,
