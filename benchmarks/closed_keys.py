@@ -55,7 +55,7 @@ def _median(session: windrow.Session, text: str, size: int, times: int) -> float
                 producer.punctuate(k=key)
                 query.process_all_available()
                 taken.append(time.perf_counter() - started)
-            assert query.progress["rows_given"] == times + 1
+            assert query.progress["rows_emitted"] == times + 1
             query.stop()
         session.sql("DROP STREAM s")
     return 1000 * statistics.median(taken[1:])

@@ -61,7 +61,7 @@ def _run(spark: SparkSession, folder: Path, query: str, groups: int) -> tuple[fl
         took = [
             one.durationMs["triggerExecution"] / 1000 for one in running.recentProgress if one.numInputRows
         ]
-        written = live.progress["rows_given"]
+        written = live.progress["rows_emitted"]
         live.stop()
     assert len(took) == _HOURS * _EACH
     assert written >= groups * (_HOURS - 2)

@@ -26,14 +26,15 @@ from windrow.spark.live.reports.state_table import StateRow
 __all__ = ["trades"]
 
 PROGRESS = {
-    "query": "means", "batch": 11, "came": 40, "given": 6, "rows_in": 10_720, "rows_used": 10_633,
-    "rows_held": 87, "rows_late": 2, "rows_given": 549, "rows_in_windows": 613, "state_bytes": 36_100,
+    "query": "means", "batch": 11, "batch_rows_in": 40, "batch_rows_emitted": 6,
+    "rows_in": 10_720, "rows_used": 10_633,
+    "rows_buffered": 87, "rows_late": 2, "rows_emitted": 549, "rows_in_windows": 613, "state_bytes": 36_100,
     "seconds": 0.48, "rows_per_second": 83.3, "bound": "2026-11-22 13:28:41.401967", "lag": 4.0,
 }  # fmt: skip
 KEPT = (
-    StateRow("stream", "news", rows=4, bytes=0, bound="2026-11-22 13:28:44", holds=False),
-    StateRow("stream", "trades", rows=83, bytes=0, bound="2026-11-22 13:28:41", holds=True),
-    StateRow("producer", "trades", producer="zurich", bound="2026-11-22 13:28:41", holds=True),
+    StateRow("stream", "news", rows=4, bytes=0, bound="2026-11-22 13:28:44", delays=False),
+    StateRow("stream", "trades", rows=83, bytes=0, bound="2026-11-22 13:28:41", delays=True),
+    StateRow("producer", "trades", producer="zurich", bound="2026-11-22 13:28:41", delays=True),
     StateRow("window", "trades [RANGE 2 SECONDS]", rows=113, bytes=11_000, oldest="2026-11-22 13:28:39"),
     StateRow("window", "news [RANGE 3 SECONDS]", rows=5, bytes=2_600, oldest="2026-11-22 13:28:38"),
 )
@@ -53,7 +54,7 @@ class Running:
         rows = [{"at": 1, "word": "old"}, {"at": 2, "word": None}, {"at": 3, "word": "<new>"}]
         return pa.Table.from_pylist(rows).slice(max(3 - count, 0))
 
-    def kept(self):
+    def state_rows(self):
         self.asked.append(1)
         return KEPT
 
@@ -120,14 +121,14 @@ def test_it_tells_what_queries_tell():
     (query,) = told["queries"]
     assert query["progress"] == {**PROGRESS, "at": 1_000.0}
     assert [step["batch"] for step in query["steps"]] == list(range(12))
-    assert [(row["kind"], row["rows"], row["holds"]) for row in query["kept"]][:2] == [
+    assert [(row["kind"], row["rows"], row["delays"]) for row in query["state"]][:2] == [
         ("stream", 4, False),
         ("stream", 83, True),
     ]
     assert told["latest"] == [{"ticker": "IBM", "text": "<b>up</b>"}, {"ticker": "SAP", "text": None}]
     assert query["latest"][1:] == [{"at": "2", "word": None}, {"at": "3", "word": "<new>"}]
     found()
-    assert len(running.asked) == 1, "what is kept is read once a step"
+    assert len(running.asked) == 1, "state is read once a step"
     running.is_active, running.failure = False, ValueError("it failed")
     assert found()["queries"][0]["failure"] == "it failed"
 
@@ -147,7 +148,7 @@ def test_a_browser_shows_it():
         "news [RANGE 3 SECONDS]",
         "36 kB",
         "+6",
-        "4 wait",
+        "4 buffered",
     ):
         assert told in shown, told
     assert "&lt;b&gt;up&lt;/b&gt;" in shown
@@ -180,7 +181,7 @@ def test_the_command_line_serves_it(executable, trades):
     assert [row["ticker"] for row in told["latest"]] == ["ORCL", "IBM"]
     (query,) = told["queries"]
     assert query["progress"]["rows_in"] == 4
-    assert [row["kind"] for row in query["kept"]] == ["stream", "window"], "its producer has left"
+    assert [row["kind"] for row in query["state"]] == ["stream", "window"], "its producer has left"
 
 
 if __name__ == "__main__":  # python -m tests.cli.test_page PICTURE

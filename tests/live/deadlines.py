@@ -42,7 +42,7 @@ def main(folder: Path) -> None:
     stepped = threading.Event()
 
     def heard(progress: dict[str, Any]) -> None:
-        if progress["query"] == "arriving" and progress["came"]:
+        if progress["query"] == "arriving" and progress["batch_rows_in"]:
             (folder / CAME).write_text(str(progress["frontier"]))
         stepped.set()
 

@@ -211,7 +211,7 @@ def live(spark, folder, logs, lag, kills, query, beside=None):
     evenly = [number / count for number in range(1, count)]
     given, told = in_micro_batches(plan, folder, evenly, kills, frames, plan.envelope)
     entries = sum(len(batch) for batches in logs.values() for batch in batches)
-    assert told["rows_in"] == told["rows_used"] + told["rows_held"] + told["rows_late"] <= entries
+    assert told["rows_in"] == told["rows_used"] + told["rows_buffered"] + told["rows_late"] <= entries
     return given, told
 
 

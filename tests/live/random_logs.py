@@ -107,6 +107,8 @@ def live(spark, folder, logs, lag, cuts, kills, query, before=(), beside=None, *
     plan = declared_live(spark, folder, logs, lag, before, beside).sql(query, **params)._live
     given, counted = in_micro_batches(plan, folder, cuts, kills, frames)
     count = sum(len(entries) for entries in logs.values())
-    assert counted["rows_in"] == counted["rows_used"] + counted["rows_held"] + counted["rows_late"] <= count
-    assert counted["rows_held"] == 0
+    assert (
+        counted["rows_in"] == counted["rows_used"] + counted["rows_buffered"] + counted["rows_late"] <= count
+    )
+    assert counted["rows_buffered"] == 0
     return given

@@ -57,7 +57,7 @@ CELLS = {
     "ended": (
         "import time\n"
         "(query,) = session.queries.values()\n"
-        "while not query.progress.get('rows_given'):\n"
+        "while not query.progress.get('rows_emitted'):\n"
         "    time.sleep(0.05)\n"
         "query.stop()\n"
         "for each in threading.enumerate():\n"

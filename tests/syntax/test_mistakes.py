@@ -13,6 +13,7 @@ from windrow.syntax.mistakes import (
     meant_modifier,
     meant_neighbour,
     meant_syntax,
+    misspelt_word,
     named_like_variable,
     variable_before_clause,
 )
@@ -306,3 +307,22 @@ def test_functions_of_over_in_a_pattern_have_the_hint_of_their_own(call, hint):
     for marked in (call, f"price > {call}"):
         at = sql.index(marked)
         assert meant_neighbour(sql, Span(at, at + len(marked))) == hint
+
+
+@pytest.mark.parametrize(
+    ("sql", "near", "word"),
+    [
+        ("SELEC * FROM t", "SELEC", "SELEC"),
+        ("SELECT a FROM t WHER a > 1", "a >", "WHER"),
+        ("SELECT SUM(a) OVR (PARTITION BY b)", "(PART", "OVR"),
+        ("SELECT * FORM t", "t", "FORM"),
+        ("SELECT * FROM TUMBEL(TABLE t)", "TABLE t", "TUMBEL"),
+        ("SELECT INTERVAL '10' MINTES", "INTERVAL", "MINTES"),
+        ("SELECT t.a t.b FROM t", ".b", "."),
+    ],
+)
+def test_the_caret_of_a_hint_is_at_the_misspelt_word(sql, near, word):
+    start = sql.rindex(near)
+    span = Span(start, start + 1 if near == ".b" else start + len(near))
+    found = misspelt_word(sql, span, meant_syntax(sql, span) or "")
+    assert sql[found.start : found.stop] == word

@@ -77,7 +77,7 @@ def test_a_stream_without_a_row_ends_too(spark):
     script.rows("s", (1, "a"), (4, "b"))
     played = script.play("SELECT a.k FROM s [RANGE 2] AS a JOIN t [RANGE 2] AS b ON a.k = b.k", cuts=[1])
     assert played.rows == []
-    assert (played.progress["rows_used"], played.progress["rows_held"]) == (2, 0)
+    assert (played.progress["rows_used"], played.progress["rows_buffered"]) == (2, 0)
 
 
 @pytest.mark.usefixtures("interpreted")

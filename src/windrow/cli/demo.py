@@ -35,8 +35,8 @@ WINDOW BY w AS (
   TYPE TUMBLING
   PARTITION BY station
   ORDER BY date
-  START AS s WHEN s.val < 25
-  END AS e NEXT AS n WHEN n.val >= 25)
+  START AS s WHEN s.val / 10 < 2.5
+  END AS e NEXT AS n WHEN n.val / 10 >= 2.5)
 HAVING COUNT(w.val) >= 5
 ORDER BY station, first""",
     ),
@@ -65,7 +65,7 @@ WINDOW BY w AS (
   TYPE SLIDING
   PARTITION BY station
   ORDER BY date
-  LABEL AS l AT lp WHEN l.val < -30
+  LABEL AS l AT lp WHEN l.val / 10 < -3
   START AT sp WHEN lp - sp = 2
   END AT ep WHEN ep - lp = 2)
 ORDER BY station, frost""",

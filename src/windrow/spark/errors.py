@@ -42,6 +42,7 @@ from windrow.syntax.mistakes import (
     meant_one_row_each,
     meant_syntax,
     meant_unit,
+    misspelt_word,
     named_like_variable,
     variable_before_clause,
 )
@@ -148,6 +149,9 @@ def translate(
             hint = hint or meant_unit(source, span)
         elif kind is ParseError:
             hint = hint or meant_syntax(source, span)
+            if hint is not None and (word := misspelt_word(source, span, hint)) != span:
+                span = word
+                message = re.sub(r" at or near .*", f" at {source[span.start : span.stop]}", message)
             near = re.search(r" at or near '([^']*)'", message)
             if near is not None and near[1] not in source[span.start : span.stop]:
                 # words of ours follow, which the user has not written

@@ -32,6 +32,7 @@ __all__ = [
     "meant_unit",
     "misplaced_to_stream",
     "missing_comma",
+    "misspelt_word",
     "named_like_variable",
     "unsupported_statement",
     "variable_before_clause",
@@ -181,6 +182,24 @@ def meant_syntax(sql: str, span: Span) -> str | None:
     guesses = [_meant_watermark, meant_unit, meant_one_row_each, meant_keyword]
     guesses += [missing_comma, _extra_comma]
     return next((hint for guess in guesses if (hint := guess(sql, span)) is not None), None)
+
+
+def misspelt_word(sql: str, span: Span, hint: str) -> Span:
+    """The place of the word that a hint of :func:`meant_syntax` corrects, at the error or near it.
+
+    >>> misspelt_word("SELECT a FROM t WHER a > 1", Span(21, 22), "did you mean WHERE?")
+    Span(start=16, stop=20)
+    """
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    meant = re.fullmatch(r"did you mean (.*)\?", hint)
+    if at is None or meant is None:
+        return span
+    words = (index for index in (at, at - 1, at - 2, at + 2) if index >= 0)
+    near = (
+        index for index in words if did_you_mean(tokens.word(index), meant.groups(), is_word=True) == hint
+    )
+    return next((tokens[index].span for index in near), span)
 
 
 def meant_modifier(sql: str, span: Span) -> str | None:

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.in_memory import Table, planned, unsliced
-from tests.kernels.in_memory import given as rows_given
+from tests.kernels.in_memory import given as rows_emitted
 from tests.kernels.in_steps import (
     ANSWERS,
     DEFINED,
@@ -88,7 +88,7 @@ def windows_agree_in_steps(
     shuffled = np.array(data.draw(st.permutations(range(rows.num_rows))), np.int64)
     known = frontiers(sql, table, rows, step_of, data.draw(st.integers(0, 1)))
     found = in_micro_batches(growing, placed, step_of, shuffled, known, None if elsewhere is None else plan)
-    assert sorted(_key(row) for batch in found for row in rows_given(batch)) == sorted(
+    assert sorted(_key(row) for batch in found for row in rows_emitted(batch)) == sorted(
         map(_key, unsliced(plan, rows))
     ), sql
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels.in_memory import Table, planned, unsliced
-from tests.kernels.in_memory import given as rows_given
+from tests.kernels.in_memory import given as rows_emitted
 from tests.kernels.in_steps import (
     DEFINED,
     FAILURES,
@@ -100,7 +100,7 @@ def played(
                     waiting.add_region(keys[at])
         ended = None if ends is None else Ended(names, before, None, (Ended(names, closed, waiting),))
         batches, kept = advance(growing, kept, came, frontier_of(step) if step < steps else None, ended)
-        total += Counter(str(_key(row)) for batch in batches for row in rows_given(batch))
+        total += Counter(str(_key(row)) for batch in batches for row in rows_emitted(batch))
         found.given.append(Counter(total))
         found.kept.append([int(one.matches(kept).sum()) for one in each])
     return found

@@ -62,7 +62,7 @@ class Live:
     @property
     def kept(self):
         """The rows kept of open windows, and those that wait for the frontier."""
-        return self.steps.progress["rows_in_windows"], self.steps.progress["rows_held"]
+        return self.steps.progress["rows_in_windows"], self.steps.progress["rows_buffered"]
 
     def close(self):
         if self.steps is not None:
@@ -155,7 +155,7 @@ def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_
         last.write_text(last.read_text().replace('"version": 6', '"version": 7'))
         assert live.given() == [(0, "k10", None, 1)]
         p.finish()
-        assert len(live.given()) == live.steps.progress["rows_given"] - 8 == 2 * count - 6
+        assert len(live.given()) == live.steps.progress["rows_emitted"] - 8 == 2 * count - 6
         live.close()
         assert total(live) == Counter(map(tuple, session.sql(UNTIL_ZERO).collect()))
 

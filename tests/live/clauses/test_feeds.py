@@ -120,7 +120,7 @@ def test_a_closed_key_ends_its_partition(spark, session, tmp_path, shape):
         p.punctuate(k={">": "a"})
         q.punctuate(name={">": "a"})
         assert {name for name, _ in live.given()} == {"a", "b"}
-        assert (live.steps.progress["rows_in_windows"], live.steps.progress["rows_held"]) == (0, 0)
+        assert (live.steps.progress["rows_in_windows"], live.steps.progress["rows_buffered"]) == (0, 0)
         live.close()
 
 
@@ -186,8 +186,8 @@ def test_promises_of_streams_behind_a_clause(spark, tmp_path_factory, log, cuts,
                 given = live.given(is_new=at % 2 > 0)
                 closed = set.intersection(*(over[one] for one in STREAMS[shape]))
                 progress = live.steps.progress
-                seen.append((given, closed if progress["rows_held"] == 0 else set()))
-                if progress["rows_held"] == 0 and keys <= closed:
+                seen.append((given, closed if progress["rows_buffered"] == 0 else set()))
+                if progress["rows_buffered"] == 0 and keys <= closed:
                     assert progress["rows_in_windows"] == 0
         p.finish()
         q.finish()

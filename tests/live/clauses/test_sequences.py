@@ -319,9 +319,9 @@ def test_windows_of_matches_are_evaluated_in_memory(session, tmp_path, anew):
         told = {(time.replace(tzinfo=None), row): diff for (time, row), diff in changes.items()}
         came += sum(time is not None for time, *_ in entries)
         known = steps.progress
-        assert known["rows_used"] == came - known["rows_held"]
+        assert known["rows_used"] == came - known["rows_buffered"]
         reached = known["frontier"]
-        found.append((told, known["rows_held"], reached and (reached - _FIRST) // 60_000_000))
+        found.append((told, known["rows_buffered"], reached and (reached - _FIRST) // 60_000_000))
     kept = {row.name: row.rows for row in steps.state().rows if row.kind == "window"}
     steps.close()
     assert found == meant

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.advance.test_ended import bounds_of
 from tests.kernels.in_memory import Table, planned
-from tests.kernels.in_memory import given as rows_given
+from tests.kernels.in_memory import given as rows_emitted
 from tests.kernels.in_steps import (
     DEFINED,
     NOTHING_KNOWN,
@@ -148,7 +148,7 @@ def box_of(rows: pa.Table, lines, at: int) -> Region:
 
 
 def counted(batches: list[pa.RecordBatch]) -> Counter[str]:
-    return Counter(str(_key(row)) for batch in batches for row in rows_given(batch))
+    return Counter(str(_key(row)) for batch in batches for row in rows_emitted(batch))
 
 
 def contents(kept: KeptRows) -> Counter[str]:

@@ -69,7 +69,7 @@ def test_deadlines_keep_their_time_where_the_process_is_killed(spark, tmp_path, 
         for name, relation in asked(session, tmp_path).items()
     ]
     end = time.monotonic() + 180
-    while not all(query.progress.get("rows_given") for query in queries):
+    while not all(query.progress.get("rows_emitted") for query in queries):
         assert time.monotonic() < end, [query.progress for query in queries]
         time.sleep(0.02)
     for query in queries:

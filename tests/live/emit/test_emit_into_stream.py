@@ -65,7 +65,7 @@ def test_complete_rows_come_at_their_event_times_with_bounds(session, tmp_path, 
     assert promised == PROMISED
     assert Counter(map(tuple, session.sql("SELECT * FROM totals").collect())) == WANTED
     assert counts["rows_late"] == 1
-    assert counts["rows_given"] == WANTED.total()
+    assert counts["rows_emitted"] == WANTED.total()
     session.sql("DROP STREAM totals")
 
 

@@ -56,7 +56,7 @@ def test_what_is_due_is_given_while_all_is_silent_and_after_a_restart(session, t
     sink, given = Memory(), threading.Event()
 
     def heard(progress):
-        if progress["given"]:
+        if progress["batch_rows_emitted"]:
             given.set()
 
     session.listeners.add(heard)

@@ -19,7 +19,7 @@ from pyspark import cloudpickle
 from pyspark.sql.types import IntegerType, LongType
 
 from tests.kernels.in_memory import Table, planned, unsliced
-from tests.kernels.in_memory import given as rows_given
+from tests.kernels.in_memory import given as rows_emitted
 from tests.kernels.in_steps import DEFINED, frontiers, growing_of, limited, micro_batches_of, timely
 from tests.kernels.random_patterns import patterns, plan_of, table_of
 from tests.kernels.windows.test_window_by_property import (
@@ -115,7 +115,7 @@ def emitted(kernel, rows, rowtimes, data):
 
 
 def counted(batches):
-    return Counter(str(_key(row)) for batch in batches for row in rows_given(batch))
+    return Counter(str(_key(row)) for batch in batches for row in rows_emitted(batch))
 
 
 @settings(SETTINGS, max_examples=60)

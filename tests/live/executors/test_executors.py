@@ -223,7 +223,7 @@ def test_a_query_goes_on_with_the_state_store(spark, session, tmp_path, put):
     put((1, "a", 1), (2, "b", 5), (4, "a", 3))
     query = start()
     query.process_all_available()
-    assert (query.progress["frontier"], query.progress["rows_held"]) == (2, 2)
+    assert (query.progress["frontier"], query.progress["rows_buffered"]) == (2, 2)
     put((3, "a", 9), (9, "b", 2), (5, "a", 9))
     query.process_all_available()
     query.stop()

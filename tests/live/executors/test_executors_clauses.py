@@ -101,7 +101,7 @@ def assert_as_on_the_driver(spark, folder, log, lag, query, cuts, parts, count, 
     last = accounts.values()
     late = sum(sum(one.late.values()) + sum(one.rejected.values()) for one in last)
     assert late == progress["rows_late"]
-    assert sum(one.waiting[0] for one in last) == progress["rows_held"] == 0
+    assert sum(one.waiting[0] for one in last) == progress["rows_buffered"] == 0
     assert sum(one.retained[0] for one in last) == progress["rows_in_windows"]
 
 
@@ -153,7 +153,7 @@ def test_a_query_goes_on_with_the_state_store(spark, session, tmp_path, put):
     put((1, "a", 1), (2, "b", 5), (4, "a", 3))
     query = start()
     query.process_all_available()
-    assert (query.progress["frontier"], query.progress["rows_held"]) == (2, 2)
+    assert (query.progress["frontier"], query.progress["rows_buffered"]) == (2, 2)
     put((5, "a", 9), (6, "a", 4), (9, "b", 2))
     query.process_all_available()
     query.stop()

@@ -431,7 +431,7 @@ def test_explain_names_the_exchange(spark, session):
 def test_what_is_due_is_emitted_while_all_is_silent_and_after_a_restart(session, tmp_path, put):
     query = "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM AFTER DELAY INTERVAL 2 SECONDS"
     relation, given_, emitted = session.sql(query), Memory(), threading.Event()
-    session.listeners.add(lambda progress: emitted.set() if progress["given"] else None)
+    session.listeners.add(lambda progress: emitted.set() if progress["batch_rows_emitted"] else None)
     put((1, "a", 1), (2, "b", 5))
     with pytest.MonkeyPatch.context() as patch:  # it ends before anything is due
         patch.setattr("windrow.spark.live.input.ticks.Ticker.want", lambda *_: None)

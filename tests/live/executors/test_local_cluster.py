@@ -129,7 +129,7 @@ def test_executors_that_are_lost_or_others_change_nothing(tmp_path: Path) -> Non
         assert rows(there, name) == rows(here, name), name
         assert rows(here, name), name
         counts = progress[name]
-        settled = ("rows_used", "rows_held", "rows_late", "rows_malformed")
+        settled = ("rows_used", "rows_buffered", "rows_late", "rows_malformed")
         assert counts["rows_in"] == sum(counts[key] for key in settled), name
         assert {key: counts[key] for key in ("rows_in", *settled)} == {
             key: wanted[name][key] for key in ("rows_in", *settled)

@@ -117,7 +117,7 @@ def test_a_checkpoint_that_is_damaged_is_refused_until_it_is_restored(spark, tmp
         run.take(2)
         counts = run.steps.progress
     assert total(sink.batches.values()) == whole(spark)
-    assert (counts["rows_in"], counts["rows_used"], counts["rows_held"]) == (6, 5, 1)
+    assert (counts["rows_in"], counts["rows_used"], counts["rows_buffered"]) == (6, 5, 1)
 
 
 def test_micro_batches_are_taken_once_and_in_turn(spark, tmp_path):
@@ -352,7 +352,9 @@ def test_a_query_on_a_full_disk_fails_and_goes_on_when_there_is_room(spark, tmp_
         running.process_all_available()
         running.stop()
         assert (
-            running.progress["rows_in"] == running.progress["rows_used"] + running.progress["rows_held"] == 6
+            running.progress["rows_in"]
+            == running.progress["rows_used"] + running.progress["rows_buffered"]
+            == 6
         )
         tables = [pa.parquet.read_table(path) for path in (disk / "out").glob("*.parquet")]
     assert total(tables) == whole(spark)
@@ -488,7 +490,7 @@ def test_a_producer_that_falls_silent_holds_the_others_back_no_longer_than_it_ma
     progress = running.progress
     (late,) = running.late.collect()
     running.stop()
-    assert (progress["rows_late"], progress["rows_used"], progress["rows_held"]) == (1, 2, 2)
+    assert (progress["rows_late"], progress["rows_used"], progress["rows_buffered"]) == (1, 2, 2)
     assert (late.producer, late.rowtime, late.bound) == ("silent", "5", "8")
 
 

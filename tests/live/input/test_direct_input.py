@@ -36,7 +36,7 @@ QUERIES = {
     " ORDER BY ts, n START AS a END AS e WHEN e.v > a.v)",
     "whole": "SELECT STREAM DISTINCT k FROM s",
 }
-COUNTED = ("came", "given", "rows_in", "rows_used", "rows_held", "rows_late")
+COUNTED = ("batch_rows_in", "batch_rows_emitted", "rows_in", "rows_used", "rows_buffered", "rows_late")
 TRIED = [
     ("ordered by time", "rows"),
     ("ordered by time", "groups"),

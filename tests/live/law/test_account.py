@@ -126,8 +126,13 @@ def test_rows_late_for_a_group_are_told_and_counted_wherever_the_log_is_cut(
         plan = declared(spark, tmp_path).sql(query)._live
         found = played(spark, plan, tmp_path / str(len(cuts)), parts)
         assert sorted(json.loads(row["row"])["ts"] for row in found.late) == sorted(late)
-        told = {name: found.progress[name] for name in ("rows_in", "rows_used", "rows_held", "rows_late")}
-        assert told == {"rows_in": 11, "rows_used": 11 - len(late), "rows_held": 0, "rows_late": len(late)}
+        told = {name: found.progress[name] for name in ("rows_in", "rows_used", "rows_buffered", "rows_late")}
+        assert told == {
+            "rows_in": 11,
+            "rows_used": 11 - len(late),
+            "rows_buffered": 0,
+            "rows_late": len(late),
+        }
         total = Counter()
         for one in found.rows:
             total[one["wstart"], one["wend"]] += one["n"] * one["_diff"]
@@ -374,7 +379,7 @@ def account_does_not_depend_on_cuts(spark, folder, entries, cuts, lag, query):
         played(spark, plan, folder / str(number), parts)
         for number, parts in enumerate(([log], [log[low:high] for low, high in pairwise(bounds)]))
     ]
-    names = ("rows_in", "rows_used", "rows_held", "rows_late", "rows_malformed")
+    names = ("rows_in", "rows_used", "rows_buffered", "rows_late", "rows_malformed")
     whole, in_parts = (
         ({name: one.progress[name] for name in names}, said_of(one.late), in_the_end(one)) for one in found
     )

@@ -179,6 +179,6 @@ def test_live_is_batch_over_the_folder(spark, tmp_path_factory, s, t, ordering, 
     given, wanted, told = live_log(spark, folder, streams, cuts, kills, query)
     end = min(stream.position().ptime for stream in streams.values())
     assert told["frontier"] == end
-    assert told["rows_in"] == told["rows_used"] + told["rows_held"] + told["rows_late"]
+    assert told["rows_in"] == told["rows_used"] + told["rows_buffered"] + told["rows_late"]
     end = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=end)
     assert until(given, end) == until([wanted], end)

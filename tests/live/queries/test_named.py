@@ -106,7 +106,7 @@ def test_a_query_runs_over_what_is_recorded_and_live(spark, orders, tmp_path):
     running.process_all_available()
     running.stop()
     assert running.progress["rows_in"] == 6
-    assert (running.progress["rows_late"], running.progress["rows_held"]) == (3, 0)
+    assert (running.progress["rows_late"], running.progress["rows_buffered"]) == (3, 0)
     late = [(row["producer"][:8], row["rowtime"][11:16], row["bound"]) for row in running.late.collect()]
     assert sorted(late, key=lambda row: row[1]) == [
         ("session-", "09:29", "2026-01-01 09:31:00"),
@@ -304,7 +304,7 @@ def live(spark, folder, streams, cuts, kills, query):
     states = [position.watermark for position in positions]
     assert counted["rows_in"] == sum(state.admitted + state.late + state.rejected for state in states)
     assert counted["rows_late"] == sum(state.late + state.rejected for state in states)
-    assert counted["rows_held"] == 0
+    assert counted["rows_buffered"] == 0
     return given
 
 

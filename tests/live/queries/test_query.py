@@ -81,7 +81,7 @@ def test_changes_leave_with_the_bound_that_allows_them(spark, incoming, tmp_path
     assert [(row.stream, row.rowtime, row.bound) for row in late] == [("s", "2", "4")]
     progress = query.progress
     assert progress["rows_in"] == 6
-    assert (progress["rows_used"], progress["rows_held"], progress["rows_late"]) == (4, 1, 1)
+    assert (progress["rows_used"], progress["rows_buffered"], progress["rows_late"]) == (4, 1, 1)
     assert progress["rows_in_windows"] == 0
     with pytest.raises(WindrowError) as caught:
         declared(spark, incoming).sql(COUNTS).start(Memory(), checkpoint=tmp_path / "checkpoint")

@@ -59,4 +59,4 @@ def test_others_wait_for_what_has_the_least_bound(tmp_path, name, with_emit):
         rows = timed_state_of(plan, batch, {}, "", RetainedRowsOf()).rows
     else:
         rows = state_of(plan, batch, {}, {}).rows
-    assert {(row.name, row.producer) for row in rows if row.holds} == expected
+    assert {(row.name, row.producer) for row in rows if row.delays} == expected

@@ -69,7 +69,7 @@ def test_a_stream_has_each_row_once_though_a_step_is_repeated(spark, tmp_path):
     state = {row.kind: row for row in steps_rows}
     steps.close()
     assert kills == 1
-    assert (progress["rows_given"], progress["rows_held"]) == (5, 0)
+    assert (progress["rows_emitted"], progress["rows_buffered"]) == (5, 0)
     assert state["stream"].bound == "the end"
     assert {(row.name, row.rows) for row in steps_rows if row.kind == "window"} <= {("s", 0)}
     batch, position = target.read(target.start)
@@ -115,10 +115,10 @@ def test_the_queries_of_a_pipeline_feed_each_other_and_go_on_together(spark, tra
         running.process_all_available()
         assert seen(spark) == [("MSFT", 30), ("ORCL", 20)]
         state = {(row["kind"], row["name"]): row for row in running["highs"].state().collect()}
-        assert state["stream", "trades"]["rows"] == running.progress["highs"]["rows_held"] == 1
+        assert state["stream", "trades"]["rows"] == running.progress["highs"]["rows_buffered"] == 1
         assert state["stream", "trades"]["oldest"] == "2026-01-01 09:33:00"
         assert state["window", "trades [RANGE 1 HOUR]"]["rows"] == 3
-        assert not state["producer", "trades"]["holds"]  # the only one: nothing else waits for it
+        assert not state["producer", "trades"]["delays"]  # the only one: nothing else waits for it
         assert running.progress["highs"]["bound"] == "2026-01-01 09:33:00"
     assert {"highs", "seen_highs"} == {progress["query"] for progress in told}
     assert all(progress["state_bytes"] > 0 for progress in told)
@@ -263,7 +263,7 @@ def test_from_stream_with_a_watermark_is_a_live_stream(spark, tmp_path):
     query = relation.start(given, trigger={"availableNow": True})
     query.await_termination()
     assert [row["p"] for batch in given.batches.values() for row in batch.to_pylist()] == [4]
-    assert (query.progress["rows_held"], query.progress["rows_late"]) == (1, 1)
+    assert (query.progress["rows_buffered"], query.progress["rows_late"]) == (1, 1)
     assert query.progress["bound"] == "2026-01-01 10:00:10"
     with refused("UNKNOWN_ROWTIME") as caught:
         session.sql(f"SELECT STREAM ts FROM {watermark.replace(' ts ', ' at ')}")

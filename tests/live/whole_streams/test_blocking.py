@@ -191,7 +191,7 @@ def test_what_is_given_live_is_what_the_whole_log_gives(spark, auctions, tmp_pat
     if "ORDER BY" in query.rpartition(")")[2]:  # of the whole
         assert found == whole
     assert progress["rows_in_windows"] == 0
-    assert progress["rows_in"] == progress["rows_used"] + progress["rows_held"] + progress["rows_late"]
+    assert progress["rows_in"] == progress["rows_used"] + progress["rows_buffered"] + progress["rows_late"]
 
 
 NESTED = [

@@ -298,7 +298,7 @@ def test_errors_are_located_as_ever(answers):
 
 
 def test_a_live_query_goes_on_where_it_was_and_its_accounts_close(answers):
-    names = ("rows_in", "rows_used", "rows_held", "rows_late")
+    names = ("rows_in", "rows_used", "rows_buffered", "rows_late")
     assert [answers["live, so far"][name] for name in names] == [3, 2, 1, 0]
     assert [answers["live, in the end"][name] for name in names] == [6, 5, 0, 1]
 

@@ -75,7 +75,7 @@ class Watching:
             batches, (number, state), latest = list(watched.batches), watched.state, watched.latest
         last = batches[-1] if batches else {}
         if batches and number != last["batch"]:
-            state = [asdict(row) for row in query.kept()]
+            state = [asdict(row) for row in query.state_rows()]
             latest = _as_texts(query.latest(_LATEST))
             with self._lock:
                 watched.state, watched.latest = (last["batch"], state), latest
@@ -86,7 +86,7 @@ class Watching:
             "failure": None if failure is None else str(failure),
             "progress": last,
             "steps": [{name: batch[name] for name in _OF_BATCHES} for batch in batches],
-            "kept": state,
+            "state": state,
             "latest": latest,
         }
 
@@ -97,4 +97,13 @@ def _as_texts(rows: pa.Table | None) -> list[dict[str, str | None]]:
     return [{name: None if value is None else str(value) for name, value in row.items()} for row in found]
 
 
-_OF_BATCHES = ("at", "batch", "came", "given", "seconds", "rows_per_second", "rows_late", "state_bytes")
+_OF_BATCHES = (
+    "at",
+    "batch",
+    "batch_rows_in",
+    "batch_rows_emitted",
+    "seconds",
+    "rows_per_second",
+    "rows_late",
+    "state_bytes",
+)

@@ -119,7 +119,7 @@ def _progress(query: LiveQuery) -> tuple[str, ...]:
     failure = query.failure
     reason = f"has failed: {getattr(failure, 'condition', type(failure).__name__)}"
     state = "runs" if query.is_active else reason if failure else "has ended"
-    numbers = [progress.get(key, 0) for key in ("rows_in", "rows_held", "rows_late", "rows_in_windows")]
+    numbers = [progress.get(key, 0) for key in ("rows_in", "rows_buffered", "rows_late", "rows_in_windows")]
     return (state, str(progress.get("bound", "")), *(f"{number:,}" for number in numbers))
 
 

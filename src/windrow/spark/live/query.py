@@ -32,7 +32,7 @@ from windrow.spark.live.input.ticks import Ticker
 from windrow.spark.live.micro_batches.host import ASIDE
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.failures import failure, of_a_worker
-from windrow.spark.live.reports.progress_report import described, in_words
+from windrow.spark.live.reports.progress_report import Progress, described, in_words
 from windrow.spark.live.reports.rows_set_aside import SetAside, counted
 from windrow.spark.live.reports.state_table import QueryState, StateRow
 from windrow.spark.live.sinks.into_stream import IntoStream, refuse_other
@@ -84,7 +84,7 @@ class LiveQuery:
         refuse_places(name, checkpoint, key, sink_of(sink))
         self.name, self._plan, self._notify = name, plan, notify
         self._spark = plan.gateway.spark
-        self._progress: dict[str, Any] = {}
+        self._progress = Progress()
         self._busy = threading.Lock()
         self._has_begun, self._has_ended = threading.Event(), threading.Event()
         self._left: _Left | None = None
@@ -150,15 +150,16 @@ class LiveQuery:
         return line + (rendered() if rendered is not None else f"<pre>{html.escape(str(failure))}</pre>")
 
     @property
-    def progress(self) -> dict[str, Any]:
+    def progress(self) -> Progress:
         """What the last micro-batch did, and what there is in all; empty before the first.
 
-        ``query``: its name; ``batch``: the number of the micro-batch; ``came`` and ``given``: rows of this
-        one; ``seconds`` that it took, and ``rows_per_second``; ``frontier``: changes before this instant
-        have been emitted, in ticks, and as a text ``bound``; ``bound_in``: which time that is, ``event
-        time``, or with EMIT ``processing time``; ``lag``: seconds by which it is behind the time of day;
-        ``rows_in``, which are ``rows_used`` + ``rows_held`` + ``rows_late`` + ``rows_malformed``;
-        ``rows_in_windows``, ``rows_given``; and ``state_bytes``: what is retained, in files.
+        ``query``: its name; ``batch``: the number of the micro-batch; ``batch_rows_in`` and
+        ``batch_rows_emitted``: rows of this one; ``seconds`` that it took, and ``rows_per_second``;
+        ``frontier``: changes before this instant have been emitted, in ticks, and as a text ``bound``;
+        ``bound_in``: which time that is, ``event time``, or with EMIT ``processing time``; ``lag``: seconds
+        by which it is behind the time of day;
+        ``rows_in``, which are ``rows_used`` + ``rows_buffered`` + ``rows_late`` + ``rows_malformed``;
+        ``rows_in_windows``, ``rows_emitted``; and ``state_bytes``: what is retained, in files.
         """
         return self._progress
 
@@ -186,15 +187,15 @@ class LiveQuery:
 
         A row for each stream that is read (``kind`` is ``stream``; ``rows`` are those that wait for the
         frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
-        ``rows``, ``bytes``, ``oldest`` rowtime, ``bound`` in event time, and ``holds``: whether others wait
+        ``rows``, ``bytes``, ``oldest`` rowtime, ``bound`` in event time, and ``delays``: whether others wait
         for this one, because its bound is the least; a single stream or producer delays nothing. Of a query
         with EMIT there is a row for what is retained of each stream (``rows``), and one for the state of
         operators in place of rows (``operators``); of SELECT STREAM over whole streams one for each operator
         (``operator``). ``why`` is which rows these are, and until when, as EXPLAIN says it.
         """
-        return QueryState(self.kept()).frame(self._spark)
+        return QueryState(self.state_rows()).frame(self._spark)
 
-    def kept(self) -> tuple[StateRow, ...]:
+    def state_rows(self) -> tuple[StateRow, ...]:
         """The rows of :meth:`state`, without a job of Spark's."""
         if self._left is not None:
             return self._left.state
@@ -331,7 +332,9 @@ class LiveQuery:
                 self._batches.close()
                 self._reading.end()
                 if self._temporary is not None:
-                    self._left = _Left({name: self._batches.aside_table(name) for name in ASIDE}, self.kept())
+                    self._left = _Left(
+                        {name: self._batches.aside_table(name) for name in ASIDE}, self.state_rows()
+                    )
             except (PySparkException, BridgeError, OSError):
                 if self._temporary is None:
                     raise  # else Spark is gone, with all that could be requested

@@ -49,6 +49,7 @@ from windrow.spark.live.checkpoints.checksums import (
 from windrow.spark.live.checkpoints.row_files import read_rows, write_many
 from windrow.spark.live.checkpoints.side_outputs import Listing, SideOutput
 from windrow.spark.live.checkpoints.size import size_of
+from windrow.spark.live.reports.account import EARLIER_NAMES
 from windrow.streams import Position
 from windrow.streams.durable_files import flush
 from windrow.syntax.canonical_text import canonical_text
@@ -60,6 +61,7 @@ BUCKETS = "buckets"
 
 _VERSION = 8
 _READ = (7, _VERSION)
+_EARLIER_KEYS = {"clocks": "positions", "told": "punctuations", "seals": "checksums"}
 """Version 7 had some rows beside the manifest, and not in chunks; where it had any, it is refused."""
 _OF_TARGET = ("envelope", "target", "parameters", "canonical_views")
 _META = "step.json"
@@ -229,16 +231,16 @@ class Checkpoint:
             "version": _VERSION,
             "query": self.fingerprint,
             "number": whole.number,
-            "clocks": {name: state.to_json() for name, state in whole.positions.items()},
+            "positions": {name: state.to_json() for name, state in whole.positions.items()},
             "frontier": whole.frontier,
             "origin": whole.origin,
             "counts": dict(whole.counts),
             "chunks": {name: dict(chunks) for name, chunks in whole.chunks.items()},
             "marks": dict(whole.marks),
             "moves": dict(whole.moves),
-            "told": dict(whole.punctuations),
+            "punctuations": dict(whole.punctuations),
             "sides": {name: listing.to_json() for name, listing in sides.items()},
-            "seals": {name: self._checksums[name] for name in _chunk_files(whole)},
+            "checksums": {name: self._checksums[name] for name in _chunk_files(whole)},
         }
         with (pending / _META).open("w") as file:
             json.dump(meta, file)
@@ -319,11 +321,14 @@ class Checkpoint:
         sides = {name: Listing.from_json(one) for name, one in meta["sides"].items()}
         for name, listing in sides.items():
             self.sides[name].check(listing)
-        positions = {name: Position.from_json(text) for name, text in meta["clocks"].items()}
-        stored = {name: meta[name] for name in ("frontier", "origin", "counts", "chunks", "marks")}
+        positions = {name: Position.from_json(text) for name, text in meta["positions"].items()}
+        stored = {name: meta[name] for name in ("frontier", "origin", "chunks", "marks")}
+        stored["counts"] = {EARLIER_NAMES.get(name, name): count for name, count in meta["counts"].items()}
         moves = {name: [(at, mark) for at, mark in history] for name, history in meta["moves"].items()}
-        self._checksums |= {file: tuple(known) for file, known in meta["seals"].items()}
-        punctuations = {name: [(at, text) for at, text in one] for name, one in meta.get("told", {}).items()}
+        self._checksums |= {file: tuple(known) for file, known in meta["checksums"].items()}
+        punctuations = {
+            name: [(at, text) for at, text in one] for name, one in meta.get("punctuations", {}).items()
+        }
         self._known[number] = CommittedBatch(
             number, positions, **stored, moves=moves, punctuations=punctuations, sides=sides
         )
@@ -406,7 +411,7 @@ def _meta(batch: Path) -> dict[str, Any]:
         raise missing(batch / _META) from None
     except ValueError:
         raise torn(batch / _META) from None
-    return meta
+    return {_EARLIER_KEYS.get(key, key): value for key, value in meta.items()}
 
 
 def _chunk_file(name: str, chunk: int) -> str:

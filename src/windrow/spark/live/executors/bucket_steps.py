@@ -137,7 +137,7 @@ class ExecutorSteps(MicroBatches):
             "rows_in": known.get("rows_in", 0) + came,
             "rows_late": self._late_in_all(positions, accounts) if accounts else known.get("rows_late", 0),
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
-            "rows_given": known.get("rows_given", 0) + emitted,
+            "rows_emitted": known.get("rows_emitted", 0) + emitted,
             BUCKETS: self._graph.buckets,
             **(self._state_counts(accounts) if accounts else counts_before),
         }

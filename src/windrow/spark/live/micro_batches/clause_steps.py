@@ -117,7 +117,7 @@ class ClauseSteps(InMemorySteps):
                 if least is not None:
                     marks[EMITTED] = least
                 stream = plan.as_stream(self._framed(rows), tuple(columns))
-                return sink.insert(stream, least, before.counts.get("rows_given", 0))
+                return sink.insert(stream, least, before.counts.get("rows_emitted", 0))
             into = self._table_sink(columns)
             if into is not None:
                 return into.write_table(rows if isinstance(rows, pa.Table) else rows.toArrow(), number)

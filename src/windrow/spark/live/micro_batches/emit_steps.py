@@ -484,7 +484,7 @@ class EmittedSteps(InMemorySteps):
             "entries": done.entries,
             _LATE: for_groups,
             **account.counts,
-            "rows_given": before.counts.get("rows_given", 0) + done.emitted,
+            "rows_emitted": before.counts.get("rows_emitted", 0) + done.emitted,
             "marks_held": sum(at > (frontier or 0) for at in _times(marks) + _times(punctuations)),
         }
         if done.due is not None:
@@ -514,7 +514,7 @@ class EmittedSteps(InMemorySteps):
         bound = self._query.rowtime_until(gateway, marks, until)
         with gateway.translated():
             rows = self._query.as_stream(changes)
-            return self._sink.insert(rows, bound, before.counts.get("rows_given", 0))
+            return self._sink.insert(rows, bound, before.counts.get("rows_emitted", 0))
 
     def state(self) -> QueryState:
         """What is retained after the last micro-batch, and why."""
@@ -540,7 +540,7 @@ class EmittedSteps(InMemorySteps):
     def _retained(self, committed: CommittedBatch) -> Retained:
         """What waits for its processing time, and the rows of streams."""
         rows = [chunks for name, chunks in committed.chunks.items() if not name.startswith(_BELOW)]
-        return Retained(committed.counts["rows_held"], sum(sum(chunks.values()) for chunks in rows))
+        return Retained(committed.counts["rows_buffered"], sum(sum(chunks.values()) for chunks in rows))
 
 
 def _times(logged: Mapping[str, Sequence[tuple[int, object]]]) -> list[int]:

@@ -342,8 +342,8 @@ class MicroBatches(ABC):
         retained = self._retained(committed)
         self.progress = {
             "batch": number,
-            "came": done.came,
-            "given": done.emitted,
+            "batch_rows_in": done.came,
+            "batch_rows_emitted": done.emitted,
             "frontier": committed.frontier,
             **self._counted(committed, retained.waiting),
             "rows_in_windows": retained.rows,

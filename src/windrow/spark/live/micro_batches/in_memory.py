@@ -318,7 +318,7 @@ class InMemorySteps(MicroBatches):
             "entries": come.entries,
             **self._came_and_late(before, come.positions, come.count),
             "rows_used": before.counts.get("rows_used", 0) + used,
-            "rows_given": before.counts.get("rows_given", 0) + emitted,
+            "rows_emitted": before.counts.get("rows_emitted", 0) + emitted,
         }
 
     def _table_sink(self, names: Sequence[str]) -> TableSink | None:

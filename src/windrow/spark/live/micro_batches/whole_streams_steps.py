@@ -127,7 +127,7 @@ class WholeStreamsSteps(InMemorySteps):
             fed[name] = Fed(_columns(name, stream, rows), punctuations)
         self._set_late_aside(late, number)
         emitted, state.carry = self._blocking.graph.advance(state.carry, fed)
-        count = self._put(emitted, number, before.counts.get("rows_given", 0))
+        count = self._put(emitted, number, before.counts.get("rows_emitted", 0))
         positions = incoming.positions
         frontier = self._frontier(positions)
         fed_rows = sum(fed[name].rows.num_rows for name in incoming.found)

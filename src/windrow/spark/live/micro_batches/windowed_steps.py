@@ -134,7 +134,7 @@ class WindowedSteps(InMemorySteps):
         if moved and until is not None and reached is not None and origin is not None and origin < reached:
             times = Times(frontier, reached)
             states, output = self._advanced(states, came, number, times, origin)
-            emitted = self._handed_over(output, number, until, before.counts.get("rows_given", 0))
+            emitted = self._handed_over(output, number, until, before.counts.get("rows_emitted", 0))
             frontier = until
             if self._windowed.passes_on:
                 marks[_PASSED] = reached

@@ -7,11 +7,20 @@ output.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windrow.errors import ExecutionError
 
-__all__ = ["Account"]
+__all__ = ["EARLIER_NAMES", "Account"]
+
+EARLIER_NAMES: Mapping[str, str] = {
+    "came": "batch_rows_in",
+    "given": "batch_rows_emitted",
+    "rows_given": "rows_emitted",
+    "rows_held": "rows_buffered",
+}
+"""Deprecated names of counts, which older checkpoints have too, and the names of today."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Account:
         return {
             "rows_in": self.arrived,
             "rows_used": self.used,
-            "rows_held": self.buffered,
+            "rows_buffered": self.buffered,
             "rows_late": self.late,
             "rows_malformed": self.malformed,
         }

@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import datetime
 import time
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.spark.live.plans.live_plan import LivePlan
+from windrow.spark.live.reports.account import EARLIER_NAMES
 from windrow.spark.runtime.settings import zone_named
 from windrow.streams import FOREVER, NO_BOUND
 
-__all__ = ["described", "in_words", "instant_text"]
+__all__ = ["Progress", "described", "in_words", "instant_text"]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _END = "the end"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+class Progress(dict[str, Any]):
+    """The progress of a micro-batch by names, where earlier names of counts still work, with a warning.
+
+    >>> Progress(rows_buffered=3)["rows_buffered"]
+    3
+    """
+
+    def __missing__(self, name: str) -> Any:
+        if name not in EARLIER_NAMES:
+            raise KeyError(name)
+        now = EARLIER_NAMES[name]
+        warnings.warn(f"progress has {now} for {name}", DeprecationWarning, stacklevel=2)
+        return self[now]
+
+
+def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: float) -> Progress:
     """The progress of a micro-batch, with its rates and the query's lag behind the time of day.
 
     Parameters
@@ -32,24 +49,24 @@ def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: flo
         How long it took.
     """
     if not counts:
-        return {}
+        return Progress()
     zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
     frontier = counts["frontier"]
-    return {
-        "query": name,
+    return Progress(
+        query=name,
         **counts,
-        "seconds": round(seconds, 3),
-        "rows_per_second": round(counts["came"] / seconds, 1) if seconds else 0.0,
-        "bound": None if frontier is None else instant_text(plan.scale, frontier, zone),
-        "bound_in": plan.bound_in,
-        "lag": None if frontier is None else _behind(plan.scale, frontier, zone),
-    }
+        seconds=round(seconds, 3),
+        rows_per_second=round(counts["batch_rows_in"] / seconds, 1) if seconds else 0.0,
+        bound=None if frontier is None else instant_text(plan.scale, frontier, zone),
+        bound_in=plan.bound_in,
+        lag=None if frontier is None else _behind(plan.scale, frontier, zone),
+    )
 
 
 def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
     """The line of a query for people.
 
-    >>> counts = {"query": "highs", "rows_in": 1200, "rows_given": 7, "rows_held": 12, "rows_late": 1}
+    >>> counts = {"query": "highs", "rows_in": 1200, "rows_emitted": 7, "rows_buffered": 12, "rows_late": 1}
     >>> counts |= {"rows_in_windows": 800, "state_bytes": 41_000, "bound": "2026-01-31 10:00:00", "lag": 3.2}
     >>> in_words(counts, rate=250.4)
     'highs: 250 rows/s · bound 2026-01-31 10:00:00, 3 s ago · 12 buffered · 1 late · 800 in windows, 41 kB'
@@ -59,7 +76,7 @@ def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
     'processed up to 2026-01-31 10:00:00, 3 s ago'
     """
     rows = (
-        f"{progress['rows_in']:,} rows in, {progress['rows_given']:,} out"
+        f"{progress['rows_in']:,} rows in, {progress['rows_emitted']:,} out"
         if rate is None
         else f"{rate:,.0f} rows/s"
     )
@@ -70,7 +87,7 @@ def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
     parts = [
         rows,
         bound,
-        f"{progress['rows_held']:,} buffered",
+        f"{progress['rows_buffered']:,} buffered",
         f"{progress['rows_late']:,} late",
         *([f"{malformed:,} malformed"] if (malformed := progress.get("rows_malformed", 0)) else []),
         f"{progress['rows_in_windows']:,} in windows, {_size(progress['state_bytes'])}",

@@ -28,7 +28,7 @@ __all__ = [
 
 _SCHEMA = (
     "kind STRING, name STRING, producer STRING, rows BIGINT, bytes BIGINT, oldest STRING, bound STRING,"
-    " holds BOOLEAN, why STRING"
+    " delays BOOLEAN, why STRING"
 )
 
 
@@ -81,7 +81,7 @@ class StateRow:
     bytes: int | None = None
     oldest: str | None = None
     bound: str | None = None
-    holds: bool | None = None
+    delays: bool | None = None
     why: str | None = None
 
     def showing(self, retained: RetainedRowsOf, scale: TimeScale, zone: str) -> StateRow:
@@ -133,7 +133,7 @@ def state_of(
         bound = None if at is None else instant_text(scale, at, zone)
         is_least, several = reached[name] == min(reached.values()), len(reached) > 1
         why = BUFFERED_ROWS if name in waiting else None
-        own = StateRow("stream", name, bound=bound, holds=is_least and several, why=why)
+        own = StateRow("stream", name, bound=bound, delays=is_least and several, why=why)
         rows.append(
             own.showing(waiting.get(name, RetainedRowsOf()), plan.scale if on_one_scale else scale, zone)
         )
@@ -170,7 +170,7 @@ def timed_state_of(
         scale = plan.catalog.streams[name].scale
         bound = None if name not in bounds else instant_text(scale, bounds[name], zone)
         is_least, several = bool(bounds) and bounds.get(name) == min(bounds.values()), len(plan.streams) > 1
-        rows.append(StateRow("stream", name, bound=bound, holds=is_least and several))
+        rows.append(StateRow("stream", name, bound=bound, delays=is_least and several))
         position = batch.positions.get(name)
         rows += producers_of(name, position, scale, zone, is_least=is_least, several=several)
         made = StateRow("rows", name, why=why).showing(retained.get(name, RetainedRowsOf()), scale, zone)
@@ -203,5 +203,5 @@ def producers_of(
             name,
             producer=producer,
             bound=instant_text(scale, each.bound, zone),
-            holds=delays and each.is_open and each.bound == least,
+            delays=delays and each.is_open and each.bound == least,
         )
