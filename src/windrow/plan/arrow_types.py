@@ -1,7 +1,7 @@
 """Which Spark types are transferred to Python as Arrow, and as which Arrow types.
 
-Year-month intervals are transferred as their number of months. Calendar intervals have no form in Arrow: where
-a live query has them in a column, Spark's text is transferred. `spark/arrow.py` casts values.
+Year-month intervals are transferred as their number of months. Calendar intervals have no form in Arrow: a
+live query has them in a column as the text that Spark makes of them. `spark/arrow.py` casts values.
 """
 
 from __future__ import annotations
