@@ -370,7 +370,7 @@ class Reader:
         else:
             after = tokens.partner[index] + 1 if tokens.is_symbol(index, "(") else made[1]
         if not any(start <= index < end for start, end in self._as_they_come):
-            raise _stream_provided(tokens, tokens.span(index, after), "a relation stands in FROM")
+            raise _stream_provided(tokens, tokens.span(index, after), "expected a relation in FROM")
         found = self._stream_of(*made) if cte is None else self._named_stream(cte)
         return None if found is None else self._bare(index, after, found, name, stop)
 
@@ -434,13 +434,13 @@ class Reader:
                 raise _relation_provided(tokens, tokens[index].span, name)
             if name.lower() not in self.streams:
                 raise AnalysisError(
-                    f"{name} is no stream",
+                    f"{name} is not a stream",
                     condition="UNKNOWN_STREAM",
                     sqlstate="42P01",
                     sql=tokens.sql,
                     span=tokens[index].span,
                     hint=did_you_mean(name, sorted(self.streams))
-                    or f"declare one: session.stream('{name}', rows, rowtime='ts'); or of a table, "
+                    or f"declare one: session.stream('{name}', rows, rowtime='ts'); or, for a table, "
                     f"CREATE STREAM {name}_stream (…, ROWTIME ts …) FROM {name}",
                 )
             return name, name
@@ -517,7 +517,7 @@ class Reader:
                 and begins_relation(tokens, index)
                 and self._cte(tokens[index].name, index) is None
             ):
-                raise _stream_provided(tokens, tokens[index].span, "a relation stands in FROM")
+                raise _stream_provided(tokens, tokens[index].span, "expected a relation in FROM")
 
     def after_with(self, start: int, stop: int) -> int:
         """The token after the WITH list that a statement may begin with."""
@@ -533,7 +533,7 @@ def _calls_or_has_fields(tokens: TokenList, index: int) -> bool:
 
 def _not_temporal(tokens: TokenList, span: Span) -> AnalysisError:
     return AnalysisError(
-        "this relation is the same at all instants: it reads no window of a stream",
+        "the relation does not change over time: it reads no window of a stream",
         condition="NOT_VARYING",
         sql=tokens.sql,
         span=span,
@@ -543,17 +543,17 @@ def _not_temporal(tokens: TokenList, span: Span) -> AnalysisError:
 
 def _relation_provided(tokens: TokenList, span: Span, what: str) -> AnalysisError:
     return AnalysisError(
-        f"{what} is a relation, and a window is of a stream",
+        f"{what} is a relation; only a stream can have a window",
         condition="RELATION_WHERE_STREAM_IS_NEEDED",
         sql=tokens.sql,
         span=span,
-        hint="ISTREAM(query) makes a stream of what is inserted into a relation",
+        hint="write ISTREAM(query), the stream of rows that are inserted into the relation",
     )
 
 
 def _stream_provided(tokens: TokenList, span: Span, what: str) -> AnalysisError:
     return AnalysisError(
-        f"{what}, and this is a stream",
+        f"{what}, found a stream",
         condition="STREAM_WHERE_RELATION_IS_NEEDED",
         sql=tokens.sql,
         span=span,

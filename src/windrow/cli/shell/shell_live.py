@@ -43,9 +43,9 @@ def watch(relation: Relation, settings: Settings) -> LiveQuery:
     plan = relation.live
     if plan is None and not relation.is_plan:
         raise UsageError(
-            "this query reads no named stream, so it has no further output",
+            "the query reads no named stream, so its output never changes",
             condition="NOT_LIVE",
-            hint="run it without .watch; CREATE STREAM … LOCATION makes a named stream",
+            hint="run it without .watch; or make a named stream: CREATE STREAM … LOCATION",
         )
     printer = _Printer(settings)
     is_table = (

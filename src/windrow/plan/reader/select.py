@@ -93,7 +93,7 @@ def listed(statement: StatementText, select: Select, rows: BlockRows) -> SqlText
         if stop - start > 1 and len(rows.parts) > 1:
             left_out = _left_out(statement, (start, stop), rows.parts)
             if None in left_out:
-                raise UnreadError("* EXCEPT of what is not one column", (start, stop))
+                raise UnreadError("* EXCEPT of a name that is not exactly one column", (start, stop))
             named = [
                 f"{ROWS}.{column} AS {quoted(name)}"
                 for part in rows.parts
