@@ -205,7 +205,7 @@ class Definitions:
                 condition="UNSUPPORTED_CONDITION",
                 sql=self.match.sql,
                 span=when.span,
-                hint="compute what reads one row in a subquery in FROM; combine rows by simpler functions",
+                hint="compute the parts that read one row in a subquery in FROM; combine rows with simpler functions",
             ) from None
         except WindrowError as error:
             raise error.located(self.match.sql) from None
@@ -244,7 +244,7 @@ class Definitions:
         """The source and the field that a leaf of a condition of this label is."""
         if isinstance(leaf, Numbered):
             if self.match.clause.every:
-                hint = "MATCH_NUMBER() may stand in MEASURES: all matches are numbered as they are completed"
+                hint = "use MATCH_NUMBER() in MEASURES: matches get their numbers only when they are complete"
                 raise self.unsupported(leaf, "MATCH_NUMBER in DEFINE beside ALL MATCHES", hint)
             return self.number(Register(None, kind="number")), "value"
         if isinstance(leaf, Aggregation):
@@ -423,7 +423,7 @@ class Definitions:
         """The first ORDER BY key, by which times are measured, and whether it falls."""
         if not self.match.is_ordered:
             raise AnalysisError(
-                f"{what} measures by the first ORDER BY key, and there is none",
+                f"{what} measures time by the first ORDER BY key, but there is no ORDER BY",
                 condition="MISSING_ORDER_BY",
                 sqlstate="42601",
                 sql=self.match.sql,
@@ -479,7 +479,7 @@ class Definitions:
         """A time that is computed of a row."""
         for name, at in references(self.tokens, length.value, frozenset(self.match.members)):
             raise AnalysisError(
-                f"variable {name} stands in a length of time, which is of the first row of the match",
+                f"a length of time cannot read variable {name}: it reads only the first row of the match",
                 condition="INVALID_NAVIGATION",
                 sqlstate="42601",
                 sql=self.match.sql,

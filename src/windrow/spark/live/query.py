@@ -427,9 +427,9 @@ def _triggered(writer: DataStreamWriter, trigger: object) -> DataStreamWriter:
     """The writer, with a trigger as Spark takes it."""
     hint = "write {'processingTime': '10 seconds'} or {'availableNow': True}"
     if not isinstance(trigger, Mapping):
-        raise UsageError(f"{trigger!r} is no trigger", condition="INVALID_ARGUMENT", hint=hint)
+        raise UsageError(f"{trigger!r} is not a trigger", condition="INVALID_ARGUMENT", hint=hint)
     try:
         return writer.trigger(**trigger)
     except (TypeError, PySparkException) as error:
-        text = f"{dict(trigger)} is no trigger: {error}"
+        text = f"{dict(trigger)} is not a trigger: {error}"
         raise UsageError(text, condition="INVALID_ARGUMENT", hint=hint) from None

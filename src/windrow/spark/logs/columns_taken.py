@@ -37,7 +37,7 @@ def columns_taken(
     found = next((names for names in (every, without) if len(names) == len(own)), None)
     if found is None:
         raise AnalysisError(
-            f"the query has {len(own)} columns, and the stream needs {len(without)} beside the rowtime:"
+            f"the query has {len(own)} columns, but the stream needs {len(without)} in addition to the rowtime:"
             f" {', '.join(without)}",
             condition="INSERT_COLUMN_ARITY_MISMATCH",
             sqlstate="21S01",

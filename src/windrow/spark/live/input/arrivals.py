@@ -282,7 +282,7 @@ def _entries(
         raise InputError(
             f"a row of stream {name} has NULL as its rowtime",
             condition="NULL_ROWTIME",
-            hint="restart it from its checkpoint with on_malformed='keep', which puts such rows into a side"
+            hint="restart the query from its checkpoint with on_malformed='keep', which puts such rows into a side"
             " output; or filter the stream: df.where('… IS NOT NULL')",
         )
     which = np.arange(control.num_rows)

@@ -157,16 +157,16 @@ class Beside:
             found = None if self.plan is None else gathering(self.plan)
             what = self.reason if found is None else _word(found)
             return NotSupportedError(
-                f"{what} over a live stream beside {beside} is not supported",
+                f"{what} over a live stream together with {beside} is not supported",
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=place(what.split()[0]),
-                hint="beside the clause each row is looked at by itself; what gathers rows needs a window of"
-                " time over the clause: FROM (SELECT …) [RANGE 1 HOUR]",
+                hint="keep only operators that process each row by itself; or add a window of time over the clause:"
+                " FROM (SELECT …) [RANGE 1 HOUR]",
             )
         if self.mixes_rowtimes:
             return AnalysisError(
-                "what UNION ALL puts together has its rowtime in different columns",
+                "the queries of UNION ALL have their rowtimes in different columns",
                 condition="ORDER_NOT_ROWTIME",
                 sql=tokens.sql,
                 span=place("UNION"),

@@ -84,9 +84,9 @@ def graph_of(plan: LivePlan, buckets: int | None = None, envelope: str | None = 
     if not isinstance(found, str):
         return found
     raise NotSupportedError(
-        f"this query does not run on executors yet, because of {found}",
+        f"executors cannot run the query because of {found}",
         condition="UNSUPPORTED_ON_EXECUTORS",
         sql=plan.text,
         span=plan.span,
-        hint="SET spark.windrow.live.host = driver, and relation.start(…)",
+        hint="SET spark.windrow.live.host = driver, then call relation.start(…)",
     )
