@@ -156,6 +156,6 @@ def _unsupported(tokens: TokenList, query: Range, what: str) -> NotSupportedErro
         condition="UNSUPPORTED_CLAUSE",
         sql=tokens.sql,
         span=tokens[at].span,
-        hint="register its result under a name: session.register('name', relation.df); live, start it into"
+        hint="register its result under a name: session.register('name', relation.df); if it is live, start it into"
         " a table or a folder: relation.start",
     )

@@ -235,8 +235,8 @@ class _Lowering:
         rows, written = self.rows_of(node.input), node.written
         several = raising(
             "SCALAR_SUBQUERY_TOO_MANY_ROWS",
-            "more than one row is returned by a subquery used as an expression",
-            "an aggregate, or ORDER BY … LIMIT 1, returns one",
+            "a subquery used as an expression returned more than one row",
+            "select an aggregate, or add ORDER BY … LIMIT 1",
             written.source,
             Span(written.offset, written.offset + len(written.text)),
         )

@@ -63,10 +63,10 @@ ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
 BUFFERED = "held-"
 
 _KEEP = (
-    "start it again with its checkpoint and on_malformed='keep', which puts such rows into a side output;"
-    " or write try_divide, try_cast and the like in the query"
+    "restart the query with its checkpoint and on_malformed='keep', which puts such rows into a side output;"
+    " or write functions such as try_divide and try_cast in the query"
 )
-_OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, which return NULL in its place"
+_OF_SEVERAL = "write functions such as try_sum, try_divide and try_cast in the query, which return NULL instead"
 """Of what no row has alone, or is not read as computed of each row."""
 
 

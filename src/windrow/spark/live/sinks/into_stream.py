@@ -198,7 +198,7 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
     if sink.moved is None and target.kind != kind:
         raise AnalysisError(
             f"rowtimes of the query are of type {kind.upper()},"
-            f" but those of the stream in {sink.stream.folder} of type {target.kind.upper()}",
+            f" but those of the stream in {sink.stream.folder} are of type {target.kind.upper()}",
             condition="MIXED_ROWTIMES",
             sql=plan.text,
             span=plan.span,
