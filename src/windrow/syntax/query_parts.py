@@ -109,7 +109,7 @@ def _query_of(tokens: TokenList, window: int) -> BlockText:
     stop = set_after[0] if set_after else level_stop
     if not starts or (set_before and starts[-1] < set_before[-1]):
         raise ParseError(
-            "WINDOW BY stands outside a SELECT",
+            "WINDOW BY is outside a SELECT",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens.span(window, window + 2),
@@ -124,7 +124,7 @@ def _query_of(tokens: TokenList, window: int) -> BlockText:
     _refuse_tail_before_window(tokens, [i for i in level if marks.get("FROM", window) < i < window])
     if "FROM" not in marks:
         raise ParseError(
-            "query block has WINDOW BY and no FROM",
+            "query block has WINDOW BY but no FROM",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens.span(window, window + 2),
@@ -224,7 +224,7 @@ def _misplaced(tokens: TokenList, index: int, message: str, hint: str) -> ParseE
 
 
 def _second_clause(tokens: TokenList, window: int) -> ParseError:
-    hint = "make one of them a subquery in FROM"
+    hint = "move one of them into a subquery in FROM"
     return _misplaced(tokens, window, "query block has two WINDOW BY clauses", hint)
 
 
@@ -251,7 +251,7 @@ def _refuse_tail_before_window(tokens: TokenList, level: list[int]) -> None:
         if (sorts or limits) and not tokens.is_symbol(index - 1, "."):
             words = f"{word} BY" if sorts else word
             hint = f"put {words} after WINDOW BY, or in a subquery in FROM"
-            raise _misplaced(tokens, index, f"{words} stands before WINDOW BY", hint)
+            raise _misplaced(tokens, index, f"{words} must follow WINDOW BY", hint)
 
 
 def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
@@ -266,7 +266,7 @@ def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
             index = tokens.partner[index]  # a subquery has names of its own
         elif tokens.word(index) == "OVER" and tokens.is_symbol(index - 1, ")") and is_window(index + 1):
             raise AnalysisError(
-                f"{window} is no window of OVER",
+                f"{window} is not a window of OVER",
                 condition="MISSING_WINDOW_SPECIFICATION",
                 sqlstate="42P20",
                 sql=tokens.sql,
@@ -280,12 +280,12 @@ def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
             and tokens.is_symbol(index + 2, "*")
         ):
             raise AnalysisError(
-                f"{window} is an array of rows and has no columns for a star",
+                f"{window} is an array of rows, so {window}.* has no columns",
                 condition="INVALID_USAGE_OF_STAR_OR_REGEX",
                 sqlstate="42000",
                 sql=tokens.sql,
                 span=tokens.span(index, index + 3),
-                hint=f"COUNT({window}) counts the rows, inline({window}) returns each with its columns",
+                hint=f"write COUNT({window}) to count the rows, or inline({window}) to return each with its columns",
             )
         index += 1
 
