@@ -402,7 +402,8 @@ class Relation(_Frame):
             raise UsageError(
                 "plot() takes no positional arguments",
                 condition="INVALID_ARGUMENT",
-                hint=f"write windrow.plot.save(relation.plot(), {str(name)!r}) for a file, and options by name: rows=9",
+                hint=f"write windrow.plot.save(relation.plot(), {str(name)!r}) for a file, and options by"
+                " name: rows=9",
             )
         # imported here: plots are a layer above relations, and their packages are an extra
         plot = importlib.import_module("windrow.plot")

@@ -24,9 +24,11 @@ __all__ = [
 ]
 
 _IN_PLACE_OF = {
-    "read": "write session.register('t', 'data.csv') for queries over files, or use Spark's session.spark.read",
+    "read": "write session.register('t', 'data.csv') for queries over files, or use Spark's"
+    " session.spark.read",
     "readStream": "write session.stream('s', session.spark.readStream…, rowtime='ts')",
-    "createDataFrame": "write session.register('t', rows), where rows is a DataFrame of pandas or Spark, or an Arrow table",
+    "createDataFrame": "write session.register('t', rows), where rows is a DataFrame of pandas or Spark,"
+    " or an Arrow table",
 }
 """What stands in place of an attribute of SparkSession's, other than that of `session.spark`."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

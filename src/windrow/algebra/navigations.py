@@ -291,10 +291,12 @@ class _Finder:
         logical = word in _LOGICAL
         if semantics and not (logical or self.is_aggregate(at)):
             hint = "write RUNNING or FINAL before FIRST, LAST or an aggregate only"
-            raise self.wrong("INVALID_NAVIGATION", f"{semantics} cannot be applied to {word}", (first, at + 1), hint)
+            raise self.wrong(
+                "INVALID_NAVIGATION", f"{semantics} cannot be applied to {word}", (first, at + 1), hint
+            )
         if semantics == "FINAL" and self.in_define:
             raise self.wrong(
-                "FINAL_IN_DEFINE", "FINAL cannot be used in DEFINE, where the match is not complete", (first, at),
+                "FINAL_IN_DEFINE", "FINAL cannot be used in DEFINE: the match is not complete", (first, at),
                 "leave FINAL out",
             )  # fmt: skip
         final = semantics == "FINAL"
@@ -380,7 +382,7 @@ class _Finder:
         if self.is_call(inner) and tokens.word(inner) in _LOGICAL and tokens.partner[inner + 1] + 1 == stop:
             if prefix and tokens.word(start) == "FINAL" and self.in_define:
                 raise self.wrong(
-                    "FINAL_IN_DEFINE", "FINAL cannot be used in DEFINE, where the match is not complete",
+                    "FINAL_IN_DEFINE", "FINAL cannot be used in DEFINE: the match is not complete",
                     (start, inner), "leave FINAL out",
                 )  # fmt: skip
             final = prefix and tokens.word(start) == "FINAL"
@@ -448,7 +450,9 @@ class _Finder:
             raise self.wrong("NESTED_NAVIGATION", f"{word} cannot be used inside {around}", where, hint)
         if self.is_aggregate(at):
             hint = "add a measure for it, and combine the measures in an outer query"
-            raise self.wrong("NESTED_AGGREGATE", f"aggregate {word} cannot be used inside {around}", where, hint)
+            raise self.wrong(
+                "NESTED_AGGREGATE", f"aggregate {word} cannot be used inside {around}", where, hint
+            )
         if word in ("CLASSIFIER", "MATCH_NUMBER"):
             self.call(at, where[1])
 

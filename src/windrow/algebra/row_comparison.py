@@ -163,7 +163,8 @@ class _Finder:
                 condition="UNSUPPORTED_ROW_COMPARISON",
                 sql=self.tokens.sql,
                 span=self.tokens.span(first, last + 1),
-                hint="compare columns, or positions (AT); =, <>, <=> and IN test whether two rows are the same row",
+                hint="compare columns, or positions (AT); =, <>, <=> and IN test whether two rows are the"
+                " same row",
             )
 
     def by_value(self, index: int, start: int, stop: int) -> Iterator[Range]:

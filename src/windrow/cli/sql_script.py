@@ -106,7 +106,9 @@ def read_script(file: Path | None, command: str | None) -> str:
     """
     if command is not None and file is not None:
         raise UsageError(
-            "a file cannot be combined with -c", condition="TWO_QUERIES", hint="put the query into one of them"
+            "a file cannot be combined with -c",
+            condition="TWO_QUERIES",
+            hint="put the query into one of them",
         )
     if command is not None:
         return command

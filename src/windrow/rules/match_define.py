@@ -205,7 +205,8 @@ class Definitions:
                 condition="UNSUPPORTED_CONDITION",
                 sql=self.match.sql,
                 span=when.span,
-                hint="compute the parts that read one row in a subquery in FROM; combine rows with simpler functions",
+                hint="compute the parts that read one row in a subquery in FROM; combine rows with simpler"
+                " functions",
             ) from None
         except WindrowError as error:
             raise error.located(self.match.sql) from None
@@ -245,7 +246,7 @@ class Definitions:
         if isinstance(leaf, Numbered):
             if self.match.clause.every:
                 hint = "use MATCH_NUMBER() in MEASURES: matches get their numbers only when they are complete"
-                raise self.unsupported(leaf, "MATCH_NUMBER in DEFINE beside ALL MATCHES", hint)
+                raise self.unsupported(leaf, "MATCH_NUMBER in DEFINE with ALL MATCHES", hint)
             return self.number(Register(None, kind="number")), "value"
         if isinstance(leaf, Aggregation):
             return self.running_aggregate(leaf), "value"

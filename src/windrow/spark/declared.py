@@ -108,7 +108,8 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=span,
-                hint="leave STREAM out to read the table; only tables and views over streaming DataFrames take it",
+                hint="leave STREAM out to read the table; only tables and views over streaming DataFrames"
+                " take it",
             )
         kinds = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
         if len(kinds) < len(frame.columns):

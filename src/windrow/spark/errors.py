@@ -65,7 +65,9 @@ __all__ = [
 MEND_RECORD = "correct the record, or read the file with spark.read and register the DataFrame"
 """The hint for a record that is malformed or cut short."""
 
-_TO_SINKS = "call relation.start(sink, checkpoint=…) for a query over streams, or relation.write for other rows"
+_TO_SINKS = (
+    "call relation.start(sink, checkpoint=…) for a query over streams, or relation.write for other rows"
+)
 _PRINTED = 60
 _TRACES = ("_stackTrace", "_stacktrace")  # where exceptions of classic and of Connect sessions have causes
 _STATE = re.compile(r"\s*SQLSTATE: (\w{5}).*$", re.DOTALL)
@@ -112,9 +114,9 @@ def translate(
         return UsageError(
             "the query reads a live stream as if it were a table, but a stream never ends",
             condition="LIVE_RELATION",
-            hint="write SELECT STREAM … for its rows, FROM s [RANGE 10 MINUTES] for a time-varying relation, or"
-            " EMIT STREAM at the end for every change, and start it with relation.start(sink);"
-            " query.late has the late rows",
+            hint="write SELECT STREAM … for its rows, FROM s [RANGE 10 MINUTES] for a time-varying"
+            " relation, or EMIT STREAM at the end for every change, and start it with"
+            " relation.start(sink); query.late has the late rows",
         )
     kind: type[WindrowError] = ExecutionError
     if isinstance(error, ParseException):

@@ -183,8 +183,8 @@ def refuse_rowtime_windows(tokens: TokenList, query: Range, at: Range | None) ->
             condition="MIXED_CLOCKS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else None,
-            hint="leave EMIT and AS OF SYSTEM TIME out, as these change by rowtime: call relation.changelog() for the"
-            " changes, or relation.at(instant) for the rows as of an instant",
+            hint="leave EMIT and AS OF SYSTEM TIME out, as these change by rowtime: call"
+            " relation.changelog() for the changes, or relation.at(instant) for the rows as of an instant",
         )
 
 

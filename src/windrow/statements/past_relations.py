@@ -96,7 +96,8 @@ def _log(gateway: Gateway, catalog: Catalog, tokens: TokenList, past: Past, name
             condition="UNSUPPORTED_STREAM",
             sql=tokens.sql,
             span=tokens.span(*past.clause),
-            hint="insert its rows into a named stream, whose log has all rows: CREATE STREAM … LOCATION, INSERT INTO",
+            hint="insert its rows into a named stream, whose log has all rows: CREATE STREAM … LOCATION,"
+            " INSERT INTO",
         )
     log = stream if named is None else named.as_arrived()
     if log.timed is None:

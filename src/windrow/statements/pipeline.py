@@ -287,7 +287,8 @@ def _refuse_changed(checkpoint: Path, script: list[str]) -> None:
         return
     if stored["version"] != _VERSION:
         raise InputError(
-            f"the checkpoint has version {stored['version']}, but this version of Windrow reads version {_VERSION}",
+            f"the checkpoint has version {stored['version']}, but this version of Windrow reads version"
+            f" {_VERSION}",
             condition="CHECKPOINT_VERSION",
             hint="use the version of Windrow that wrote it, or start with another checkpoint",
         )

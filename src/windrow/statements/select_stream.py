@@ -83,7 +83,8 @@ def refuse_gathering_inside(reader: Reader, query: Continuous) -> None:
 
 def _expanded_inside(reader: Reader, span: Span, hint: str) -> NotSupportedError:
     return NotSupportedError(
-        "GROUP BY, joins or ORDER BY over whole streams, around or inside a stream in FROM, are not supported",
+        "GROUP BY, joins or ORDER BY over whole streams, around or inside a stream in FROM, are not"
+        " supported",
         condition="UNSUPPORTED_STREAM",
         sql=reader.tokens.sql,
         span=span,

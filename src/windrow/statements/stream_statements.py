@@ -171,7 +171,10 @@ def _run_query(
             return context.run_query(used)
     if view is not None and not view.words.is_temporary:
         raise unsupported_statement(
-            tokens, start, "a permanent view over a continuous query", "create a TEMPORARY VIEW in each session"
+            tokens,
+            start,
+            "a permanent view over a continuous query",
+            "create a TEMPORARY VIEW in each session",
         )
     if isinstance(query, Query) and query.is_temporal:
         reader.refuse_bare_streams(query)
@@ -296,7 +299,9 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(*create.options[word]),
-                hint=f"leave {word} out" if create.is_live else f"leave {word} out, or create the stream FROM STREAM or with LOCATION",
+                hint=f"leave {word} out"
+                if create.is_live
+                else f"leave {word} out, or create the stream FROM STREAM or with LOCATION",
             )
     types = [(column.name, kind(column.kind)) for column in create.columns]
     try:
@@ -372,7 +377,8 @@ def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(*column.tokens),
-                hint="leave it out: the lines of the file are in order of arrival, and lines with h are bounds",
+                hint="leave it out: the lines of the file are in order of arrival, and lines with h are"
+                " bounds",
             )
 
 

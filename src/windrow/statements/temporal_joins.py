@@ -111,7 +111,8 @@ def _windowed(tokens: TokenList, join: AsOf, stream: Stream, catalog: Catalog) -
     rowtimes = {(known.rowtime or "").lower() for known in catalog.streams.values()}
     if column not in rowtimes:
         raise NotSupportedError(
-            f"a temporal join as of {tokens.text(*join.time)}, which is not a rowtime, in SELECT STREAM is not supported",
+            f"a temporal join as of {tokens.text(*join.time)}, which is not a rowtime, in SELECT STREAM is"
+            " not supported",
             condition="UNSUPPORTED_CLAUSE",
             sql=tokens.sql,
             span=tokens.span(*join.time),

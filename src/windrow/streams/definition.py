@@ -193,7 +193,7 @@ def _torn(path: object, how: str) -> InputError:
     return InputError(
         f"{path} is {how}",
         condition="TORN_FILE",
-        hint="restore it from a copy; the log beside it does not depend on it",
+        hint="restore it from a copy; the log does not depend on it",
     )
 
 

@@ -264,7 +264,8 @@ class Log:
         if link.before is None:
             if is_chained:
                 raise _foreign(
-                    self.path(number), "an earlier version of Windrow wrote it, but a later one wrote the files before it"
+                    self.path(number),
+                    "an earlier version of Windrow wrote it, but a later one wrote the files before it",
                 )
         elif place.checksum is not None and link.before != place.checksum:
             raise InputError(

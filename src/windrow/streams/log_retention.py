@@ -182,7 +182,8 @@ def readers(stream: Path) -> list[ReadingQuery]:
             raise InputError(
                 f"{path} is damaged: it records how far a live query has read",
                 condition="TORN_FILE",
-                hint="restart that query, which writes the file again; or delete the file, if the query has ended",
+                hint="restart that query, which writes the file again; or delete the file, if the query"
+                " has ended",
             ) from None
     return found
 

@@ -214,7 +214,9 @@ class LengthReader:
         text, after = tokens[start].text, start + 1
         if tokens[start].kind is TokenKind.NUMBER and not self._is_operator(after):
             if not text.isdigit() or int(text) == 0:
-                raise self.wrong(f"{text} is not a number of rows", start, "write a whole number of 1 or more")
+                raise self.wrong(
+                    f"{text} is not a number of rows", start, "write a whole number of 1 or more"
+                )
             return Length((start, after), Decimal(text), counts_rows=True)
         self._refuse_operator(self.stop - 1)
         return Length((start, self.stop), counts_rows=True)

@@ -339,7 +339,9 @@ def named_like_variable(sql: str, span: Span, clause: Span, rows: Collection[str
             if tokens[index].stop <= clause.start
         )
         if named:
-            return f"rename the variable or the alias: {name} is the row variable here, not the column of SELECT"
+            return (
+                f"rename the variable or the alias: {name} is the row variable here, not the column of SELECT"
+            )
         return f"compare a column, such as {name}.x: {name} is a row"
     return None
 
@@ -375,8 +377,8 @@ def variable_before_clause(sql: str, span: Span) -> str | None:
             if tokens[index].start == span.start and tokens[index].name.lower() in declared:
                 name = tokens[index].name
                 return (
-                    f"leave {name}. out to filter the input rows, as WINDOW BY declares {name} after them; or filter the "
-                    "windows in HAVING after the clause"
+                    f"leave {name}. out to filter the input rows, as WINDOW BY declares {name} after them;"
+                    " or filter the windows in HAVING after the clause"
                 )
     return None
 

@@ -206,9 +206,7 @@ def clause_words(tokens: TokenList, level: list[int]) -> dict[str, int]:
             continue
         if word == "LET" and "GROUP" not in marks:
             if "FROM" in marks and tokens.is_symbol(index + 2, "="):
-                raise _misplaced(
-                    tokens, index, "LET stands without GROUP BY", "write GROUP BY … LET n = COUNT(*)"
-                )
+                raise _misplaced(tokens, index, "LET needs GROUP BY", "write GROUP BY … LET n = COUNT(*)")
             continue
         if word in ("FROM", "WHERE", "GROUP", "LET", "HAVING", "QUALIFY", "WINDOW") and (
             word == "FROM" or "FROM" in marks
@@ -285,7 +283,8 @@ def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
                 sqlstate="42000",
                 sql=tokens.sql,
                 span=tokens.span(index, index + 3),
-                hint=f"write COUNT({window}) to count the rows, or inline({window}) to return each with its columns",
+                hint=f"write COUNT({window}) to count the rows, or inline({window}) to return each with its"
+                " columns",
             )
         index += 1
 

@@ -72,7 +72,9 @@ def _text(row: Row) -> str:
 def _values(row: Row) -> tuple[Any, ...]:
     if isinstance(row, str | bytes):
         raise UsageError(
-            f"{row!r} is not a row", condition="INVALID_ARGUMENT", hint="write a tuple of values, or a mapping"
+            f"{row!r} is not a row",
+            condition="INVALID_ARGUMENT",
+            hint="write a tuple of values, or a mapping",
         )
     return tuple(map(_comparable, row.values() if isinstance(row, Mapping) else row))
 

@@ -319,7 +319,8 @@ class Script:
                     arriving = self.session.spark.createDataFrame(own, schema).coalesce(1)
                 except (PySparkTypeError, PySparkValueError) as error:
                     raise UsageError(
-                        f"a value in the rows of {name} does not have the type of its column: {error.getMessage()}",
+                        f"a value in the rows of {name} does not have the type of its column:"
+                        f" {error.getMessage()}",
                         condition="INVALID_VALUE",
                         hint="write values of Python's types: 1.0 for a DOUBLE, a datetime for a TIMESTAMP",
                     ) from None

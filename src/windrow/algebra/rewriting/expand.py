@@ -108,7 +108,8 @@ class Expander:
             self._expanded.append(cte.item)
             if len(self._expanded) > _MOST_EXPANDED:
                 raise ParseError(
-                    f"the named queries expand to more than {_MOST_EXPANDED} queries, as each reads several others",
+                    f"the named queries expand to more than {_MOST_EXPANDED} queries, as each reads several"
+                    " others",
                     condition="FAILED_TO_PARSE_TOO_COMPLEX",
                     sqlstate="54001",
                     sql=tokens.sql,

@@ -39,7 +39,10 @@ class _Envelope:
 
 def _signs(column: str, enters: Sequence[str], leaves: Sequence[str]) -> str:
     listed = [", ".join(f"'{word}'" for word in words) for words in (enters, leaves)]
-    wrong = f"raise_error(concat('{column} is ', coalesce({column}, 'NULL'), ', which is not an operation of a changelog'))"
+    wrong = (
+        f"raise_error(concat('{column} is ', coalesce({column}, 'NULL'), ', which is not an operation"
+        " of a changelog'))"
+    )
     return (
         f"CASE WHEN {column} IN ({listed[0]}) THEN 1 WHEN {column} IN ({listed[1]}) THEN -1 ELSE {wrong} END"
     )

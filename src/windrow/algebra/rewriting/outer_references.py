@@ -142,7 +142,10 @@ def find_in_match(
     for one in references.all():
         if not references.qualifier(one) and one.column in names:
             raise _hidden(
-                tokens, one, "column of the result of MATCH_RECOGNIZE", "write its relation before it, as in t.x"
+                tokens,
+                one,
+                "column of the result of MATCH_RECOGNIZE",
+                "write its relation before it, as in t.x",
             )
     return references
 

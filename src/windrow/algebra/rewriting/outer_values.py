@@ -420,5 +420,8 @@ def _changing(tokens: TokenList, at: int) -> tuple[str, Span] | None:
     if tokens.word(at) in ("LIMIT", "OFFSET") and at + 1 < len(tokens) and not tokens.is_symbol(at + 1, "."):
         level = [one for one in tokens.level(tokens.parent[at] + 1, at) if tokens.word(one) == "ORDER"]
         if not level:
-            return f"{tokens.word(at)} without ORDER BY in the outer query returns different rows each time", tokens[at].span
+            return (
+                f"{tokens.word(at)} without ORDER BY in the outer query returns different rows each time",
+                tokens[at].span,
+            )
     return None

@@ -274,7 +274,7 @@ def refuse_varying(tokens: TokenList, clause: Span, varying: Collection[str], kn
         if clause.start <= token.start < clause.stop and not any(start <= at < stop for start, stop in known):
             one = _relation_at(tokens, at, varying)
             if one is not None:
-                raise _refused(tokens, one, "in this part", "join it with the rows, in a query in FROM")
+                raise _refused(tokens, one, "in this part", "join it with the rows in a subquery in FROM")
 
 
 def _refused(tokens: TokenList, one: _Relation, where: str, hint: str) -> NotSupportedError:

@@ -114,7 +114,9 @@ def _mode(shell: CommandContext, argument: str) -> None:
         _refuse_unless(form, CHANGELOGS, ".mode changelog")
     elif rest:
         raise UsageError(
-            f".mode {mode} takes no further argument", condition="INVALID_ARGUMENT", hint=f"write .mode {mode}"
+            f".mode {mode} takes no further argument",
+            condition="INVALID_ARGUMENT",
+            hint=f"write .mode {mode}",
         )
     shell.settings.mode, shell.settings.envelope = mode, form
 

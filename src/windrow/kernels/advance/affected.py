@@ -43,8 +43,8 @@ def step_of(
     retained
         What the last micro-batch left, by the columns of the partitions' keys.
     over
-        The hashes of keys of which that was not known: all retained rows of partitions that have ended have
-        one of them. None if these have to be looked for among all.
+        Hashes of the keys that have ended since the last micro-batch. None: unknown, so search all retained
+        rows.
     number
         Of the micro-batch.
     moves

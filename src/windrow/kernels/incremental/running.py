@@ -28,7 +28,7 @@ _PLACE = "place"
 
 
 class MismatchError(Exception):
-    """More leaves than there is."""
+    """More rows leave than are in the group."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Running(Protocol):
         """Its value in each piece."""
 
     def forget(self, places: Ints) -> None:
-        """Let go of groups; others will be at their places."""
+        """Drop groups; others will be at their places."""
 
     @property
     def retained(self) -> int:
@@ -204,7 +204,7 @@ class _Values:
         return found.places, of
 
     def forget(self, groups: Ints) -> None:
-        """Let go of what groups have."""
+        """Drop what groups have."""
         found = self._by_group.having(hashes(pa.table({"group": groups}), ("group",)))
         found = found[np.isin(self._by_group.rows(found).column("group").to_numpy(), groups)]
         self.tally.forget(self._by_group.rows(found))

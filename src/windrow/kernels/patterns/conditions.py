@@ -35,7 +35,7 @@ def compiled_run(
 ) -> Callable[..., Any] | None:
     """The machine as machine code, which takes `arguments`; None where a part or numba does not allow it.
 
-    Nor is it compiled before the rows that it was asked for, here and in the calls before, are `worth` that.
+    It is compiled only after `worth` rows in total.
     """
     try:
         source, data = _condition(parts, rows)

@@ -34,9 +34,14 @@ CODES = {
 
 
 EVERY, FULL, ANCHORED, FRAMED, SHARED = 1, 2, 4, 8, 16
-"""What is searched for, as bits: all matches; matches that reach the limit of their first row; matches that
-begin at the row from which is searched; of each row a match that takes and reads rows up to its limit; that
-what is found from a row, or not, is what those up to it find that have the same limit."""
+"""What to search for, as bits.
+
+* `EVERY`: all matches.
+* `FULL`: matches that reach the limit of their first row.
+* `ANCHORED`: matches that begin at the row from which the search starts.
+* `FRAMED`: for each row, a match that takes and reads rows up to the row's limit.
+* `SHARED`: rows up to this one with the same limit find the same match, or none.
+"""
 
 
 # What `run` calls is of each program, and stands beside it where its source is executed.

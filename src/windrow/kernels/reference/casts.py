@@ -264,7 +264,9 @@ def _float_text(value: float) -> str:
 
 def _invalid(value: Any, to: Type) -> ExecutionError:
     return ExecutionError(
-        f"value {value!r} cannot be cast to {to.name.upper()}", condition="CAST_INVALID_INPUT", sqlstate="22018"
+        f"value {value!r} cannot be cast to {to.name.upper()}",
+        condition="CAST_INVALID_INPUT",
+        sqlstate="22018",
     )
 
 

@@ -165,7 +165,9 @@ def _read(reading: ReaderState, shape: Shape, around: BlockRows, bracket: Range)
     names = visible_names(statement, query, rows)
     hidden = [item for item in order if place_of(statement.tokens, names, item) is None]
     if hidden and query.distinct:
-        raise UnreadError("ORDER BY of an expression that SELECT DISTINCT does not return", hidden[0].expression)
+        raise UnreadError(
+            "ORDER BY of an expression that SELECT DISTINCT does not return", hidden[0].expression
+        )
     beside = []
     for item in hidden:
         rows, column = column_of(statement, rows, item.expression)
@@ -272,7 +274,9 @@ def _selected(
     """The columns of SELECT over the rows, after these columns, the first of them of the query around."""
     node = each(statement, select, rows, ())
     if node.is_whole:
-        raise UnreadError("an expression in SELECT of a correlated subquery that only Spark evaluates", bracket)
+        raise UnreadError(
+            "an expression in SELECT of a correlated subquery that only Spark evaluates", bracket
+        )
     known = {column.id: column for column in rows.node.columns}
     further = [
         (Column(made, known[own].name, known[own].type), one)

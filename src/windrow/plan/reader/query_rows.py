@@ -286,7 +286,9 @@ def names_of(item: FromItem, columns: Sequence[Column]) -> tuple[str, ...]:
     """The names by which a SELECT knows the columns of a relation in FROM."""
     names = item.columns or tuple(column.name for column in columns)
     if len(names) != len(columns):
-        raise UnreadError("a list of column names whose length differs from the number of columns", item.source)
+        raise UnreadError(
+            "a list of column names whose length differs from the number of columns", item.source
+        )
     return names
 
 

@@ -51,9 +51,7 @@ def from_where(
     is_beside = around is not None and bool(select.source) and reads_around(reading, select.source[0])
     if around is not None and is_beside:
         if any(item.join in ("right", "full") for item in select.source):
-            raise UnreadError(
-                "RIGHT or FULL JOIN with a correlated subquery", select.source[0].source
-            )
+            raise UnreadError("RIGHT or FULL JOIN with a correlated subquery", select.source[0].source)
         rows = around
     # of rows that an outer join makes WHERE is checked against them after it
     is_padded = any(item.join in ("right", "full") for item in select.source)

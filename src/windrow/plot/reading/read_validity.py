@@ -54,7 +54,9 @@ def _read(relation: TimeVarying, options: Options, key: tuple[str, ...], title: 
         raise UsageError(
             f"column {value} is not numeric, so it cannot be drawn",
             condition="INVALID_ARGUMENT",
-            hint=f"name a column of numbers: {', '.join(numeric)}" if numeric else "select a column of numbers",
+            hint=f"name a column of numbers: {', '.join(numeric)}"
+            if numeric
+            else "select a column of numbers",
         )
     by = [name for name in relation.names if name.lower() in lower] if key else _words(relation, numeric)
     rows = relation.frame.select(

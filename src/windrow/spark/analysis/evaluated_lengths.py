@@ -196,11 +196,14 @@ def _refuse_other_types(tokens: TokenList, length: Length, kind: DataType) -> No
 def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowError:
     """The error; of what is no constant, with what lengths are."""
     if error.condition.startswith("INVALID_INLINE_TABLE.FAILED"):
-        return _invalid(tokens, length, "the length cannot be computed", "write a literal, or pass the length as a parameter")
-    if error.condition == "PARSE_SYNTAX_ERROR" and error.hint is None:
-        error.hint = (
-            "write a number, a parameter, an interval, or an expression of these, such as 2 * :n"
+        return _invalid(
+            tokens,
+            length,
+            "the length cannot be computed",
+            "write a literal, or pass the length as a parameter",
         )
+    if error.condition == "PARSE_SYNTAX_ERROR" and error.hint is None:
+        error.hint = "write a number, a parameter, an interval, or an expression of these, such as 2 * :n"
     problem = ""
     if error.condition.startswith("UNRESOLVED_COLUMN"):
         problem = "a length cannot read a column"

@@ -176,7 +176,8 @@ def _refuse_changing_values(gateway: Gateway, window: Window | Match) -> None:
         place = window.around.locate(0, len(window.around.render()))
         if rows_change_by_run(gateway.sql(window.around)):
             raise NotSupportedError(
-                "the outer query returns different rows each time, and a clause in a subquery reads them again",
+                "the outer query returns different rows each time, and a clause in a subquery reads them"
+                " again",
                 condition="NONDETERMINISTIC_QUERY",
                 sql=window.sql,
                 span=window.span if place is None else place[1],

@@ -313,7 +313,7 @@ class LiveQuery:
             raise error from None
 
     def _see_the_end(self) -> None:
-        """Let go of all that the query has when it has ended, whatever ended it."""
+        """Release all resources of the query when it has ended, for any reason."""
         with suppress(Exception):  # `failure` has what it failed with; where Spark is gone, it has ended too
             self.streaming.awaitTermination()
         if self._incoming is not None:

@@ -202,7 +202,7 @@ class _Lowering:
             case plan.SessionWindows():
                 return in_sessions(bags, node, self.rows_of(node.input))
             case plan.Scan():
-                raise AssertionError("a stream without a window is no relation")
+                raise AssertionError("a stream without a window is not a relation")
         assert_never(node)
 
     def _input_frame(self, node: plan.Input | plan.StreamWindow, temporal: TimeVarying) -> DataFrame:

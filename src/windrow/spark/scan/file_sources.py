@@ -281,9 +281,7 @@ def _opened(path: Path) -> _File:
     except (EOFError, zlib.error) as error:
         raise _torn(path, "ends inside its compressed data") from error
     except OSError as error:
-        raise InputError(
-            f"cannot read file {path}: {error.strerror}", condition="UNREADABLE_FILE"
-        ) from error
+        raise InputError(f"cannot read file {path}: {error.strerror}", condition="UNREADABLE_FILE") from error
 
 
 def _format_of(file: _File) -> str:

@@ -230,7 +230,8 @@ def _around(
         first = first_of_call(tokens, at)
         in_from = begins_relation(tokens, first) and tokens.word(first - 1) != "LATERAL"
         raise NotSupportedError(
-            f"function {function.name} contains windows, so its arguments can only read columns of relations in FROM",
+            f"function {function.name} contains windows, so its arguments can only read columns of"
+            " relations in FROM",
             condition="UNSUPPORTED_QUERY",
             sql=tokens.sql,
             span=tokens.span(*arguments[0]),
@@ -240,7 +241,8 @@ def _around(
     found = piece_of(tokens, *source)
     if _changes(gateway, found):
         raise NotSupportedError(
-            f"the outer query returns different rows each time, and function {function.name} reads them again",
+            f"the outer query returns different rows each time, and function {function.name} reads them"
+            " again",
             condition="NONDETERMINISTIC_QUERY",
             sql=tokens.sql,
             span=tokens.span(*source),

@@ -45,7 +45,10 @@ def view_query(tokens: TokenList, statement: Range) -> Range | None:
         raise unsupported_statement(tokens, start, "a SQL function over windows", hint)
     if words[:1] == ["CREATE"] and "MATERIALIZED" in words:
         raise unsupported_statement(
-            tokens, start, "a materialized view over windows", "write CREATE TABLE … AS, or CREATE TEMPORARY VIEW"
+            tokens,
+            start,
+            "a materialized view over windows",
+            "write CREATE TABLE … AS, or CREATE TEMPORARY VIEW",
         )
     if words[:1] != ["CREATE"] or "VIEW" not in words:
         return None

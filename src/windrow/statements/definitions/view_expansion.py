@@ -105,7 +105,8 @@ def _refuse_hidden(tokens: TokenList, catalog: Catalog) -> None:
         is_query = tokens.word(at + 1) == "AS" and tokens.is_symbol(at + 2, "(")
         if is_listed and is_query and tokens[at].name.lower() in read:
             raise NotSupportedError(
-                f"a query of WITH with the name {tokens[at].name}, which a view of the query reads, is not supported",
+                f"a query of WITH with the name {tokens[at].name}, which a view of the query reads, is not"
+                " supported",
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=tokens[at].span,

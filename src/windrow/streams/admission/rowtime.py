@@ -63,9 +63,7 @@ class Rowtime:
         own = _own_unit(kind)
         if own is None or (unit is not None and not pa.types.is_integer(kind)):
             message = (
-                f"a rowtime of type {kind} takes no unit"
-                if own
-                else f"a rowtime cannot be of type {kind}"
+                f"a rowtime of type {kind} takes no unit" if own else f"a rowtime cannot be of type {kind}"
             )
             raise AnalysisError(
                 message,

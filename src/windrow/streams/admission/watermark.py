@@ -199,7 +199,8 @@ class WatermarkState:
         version = values.pop("version", None)
         if version not in _READ:
             raise InputError(
-                f"the state of a watermark has version {version}, but this version of Windrow reads version {_VERSION}",
+                f"the state of a watermark has version {version}, but this version of Windrow reads version"
+                f" {_VERSION}",
                 condition="CLOCK_VERSION",
                 hint="use the version of Windrow that wrote it",
             )

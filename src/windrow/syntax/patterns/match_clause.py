@@ -113,9 +113,7 @@ class _Parser(Cursor):
         duration = self.duration(within)
         if timers and duration is None:
             hint = "add DURATION and a time after PATTERN (…), or leave INCLUDE TIMER EVENTS out"
-            raise self.misplaced(
-                "INCLUDE TIMER EVENTS needs DURATION", (timers_at, timers_at + 3), hint
-            )
+            raise self.misplaced("INCLUDE TIMER EVENTS needs DURATION", (timers_at, timers_at + 3), hint)
         subsets = self.subsets()
         defines = self.defines()
         clause = MatchClause(
@@ -250,7 +248,9 @@ class _Parser(Cursor):
             return False
         if skip_at < self.at:
             hint = "leave AFTER MATCH SKIP out: ALL MATCHES also finds matches that overlap"
-            raise self.misplaced("ALL MATCHES cannot be combined with AFTER MATCH SKIP", (self.at, self.at + 2), hint)
+            raise self.misplaced(
+                "ALL MATCHES cannot be combined with AFTER MATCH SKIP", (self.at, self.at + 2), hint
+            )
         self.at += 2
         return True
 
@@ -466,7 +466,8 @@ class _WindowParser(_Parser):
                     sqlstate="42P20",
                     sql=self.tokens.sql,
                     span=token.span,
-                    hint=did_you_mean(token.name, list(self.named)) or "write PARTITION BY and ORDER BY instead of the name",
+                    hint=did_you_mean(token.name, list(self.named))
+                    or "write PARTITION BY and ORDER BY instead of the name",
                 )
             named = _WindowParser(self.tokens, self.named[token.name.lower()] - 1, others)
             base = named.keys()

@@ -101,8 +101,8 @@ def _two_clocks(tokens: TokenList, clause: Range) -> NotSupportedError:
         condition="MIXED_CLOCKS",
         sql=tokens.sql,
         span=tokens.span(*clause),
-        hint="leave one of them out, as windows change by rowtime, not by processing time; relation.at(instant)"
-        " has the rows as of a rowtime",
+        hint="leave one of them out, as windows change by rowtime, not by processing time;"
+        " relation.at(instant) has the rows as of a rowtime",
     )
 
 

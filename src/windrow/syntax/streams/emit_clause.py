@@ -182,9 +182,9 @@ def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission
                 raise _wrong(tokens, at + 1, "expected a length of time after DELAY", None)
             emission, at = replace(emission, delay=_length(tokens, (at + 2, end), kind)), end
         else:
-            message = "stands twice" if kind in ("WATERMARK", "DELAY") else "needs WATERMARK or DELAY"
+            message = "appears twice" if kind in ("WATERMARK", "DELAY") else "needs WATERMARK or DELAY"
             last = min(at + 1, stop - 1)
-            what = f"AFTER {kind}" if message == "stands twice" else "AFTER"
+            what = f"AFTER {kind}" if message == "appears twice" else "AFTER"
             raise _wrong(tokens, last, f"{what} {message}", _meant(tokens, last, ["WATERMARK", "DELAY"]))
         if at >= stop:
             return emission

@@ -60,7 +60,9 @@ class Punctuate:
 
 _HINT = "write PUNCTUATE s BOUND TIMESTAMP '2026-01-31 10:00:00', and STRICT if it is included"
 _EITHER = "write PUNCTUATE s BOUND TIMESTAMP '2026-01-31 10:00:00', or PUNCTUATE s WHERE k = 1"
-_FORMS = "write conditions such as column = value, <, <=, >, >=, IN (…), BETWEEN … AND …, IS NULL, joined by AND"
+_FORMS = (
+    "write conditions such as column = value, <, <=, >, >=, IN (…), BETWEEN … AND …, IS NULL, joined by AND"
+)
 _COMPARISONS = ("=", "<", "<=", ">", ">=")
 
 

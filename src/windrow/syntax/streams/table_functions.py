@@ -255,7 +255,9 @@ def window_call(tokens: TokenList, call: FunctionCall) -> TableFunctionCall:
     data, time, key = bound["data"], bound["timecol"], bound.get("key")
     if data.table is None:
         text = tokens.text(*data.tokens)
-        raise _wrong(tokens, data.tokens[0], f"the first argument of {kind} must be a table", f"write TABLE {text}")
+        raise _wrong(
+            tokens, data.tokens[0], f"the first argument of {kind} must be a table", f"write TABLE {text}"
+        )
     if time.columns is None or len(time.columns) != 1:
         hint = f"write {_SHAPES[kind]}"
         raise _wrong(tokens, time.tokens[0], f"{kind} needs the column of its times", hint)
@@ -290,7 +292,11 @@ def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argume
     for place, argument in enumerate(call.arguments):
         if argument.name is None:
             if place >= len(parameters) or any(each.name for each in call.arguments[:place]):
-                message = "too many arguments" if place >= len(parameters) else "a positional argument after a named one"
+                message = (
+                    "too many arguments"
+                    if place >= len(parameters)
+                    else "a positional argument after a named one"
+                )
                 hint = "name this argument too" if place < len(parameters) else f"write {_SHAPES[kind]}"
                 raise _wrong(tokens, argument.tokens[0], f"{kind} has {message}", hint)
             name = parameters[place]

@@ -311,7 +311,8 @@ class Checkpoint:
         meta = _meta(folder)
         if meta["version"] not in _READ:
             raise _of_other_version(
-                f"the checkpoint has version {meta['version']}, but this version of Windrow reads version {_VERSION}"
+                f"the checkpoint has version {meta['version']}, but this version of Windrow reads version"
+                f" {_VERSION}"
             )
         if meta.get("rows"):
             raise _of_other_version("an earlier version of Windrow wrote the checkpoint in another layout")

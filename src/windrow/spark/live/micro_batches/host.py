@@ -66,7 +66,9 @@ _KEEP = (
     "restart the query with its checkpoint and on_malformed='keep', which puts such rows into a side output;"
     " or write functions such as try_divide and try_cast in the query"
 )
-_OF_SEVERAL = "write functions such as try_sum, try_divide and try_cast in the query, which return NULL instead"
+_OF_SEVERAL = (
+    "write functions such as try_sum, try_divide and try_cast in the query, which return NULL instead"
+)
 """Of what no row has alone, or is not read as computed of each row."""
 
 

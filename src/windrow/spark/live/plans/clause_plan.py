@@ -304,10 +304,11 @@ class ClausePlan(RowtimePlan):
         kind = retained_by(kernel.growing.plan, kernel.frontier(0))
         if is_over or kind == "time" or (kind == "rows" and not kernel.growing.partition):
             return None
-        keeps = "the last rows of every partition" if kind == "rows" else "the rows of what stays open"
+        opens = "matches" if isinstance(clause.clause, Match) else "windows"
+        keeps = "the last rows of every partition" if kind == "rows" else f"the rows of open {opens}"
         promises = " and ".join(dict.fromkeys(map(str, ends)))
         by = "WITHIN" if isinstance(clause.clause, Match) else "an END by the rowtime"
-        needs = f"it is bounded by {by}" + (f", or by punctuations of {promises}" if promises else "")
+        needs = by + (f", or punctuations of {promises}," if promises else "") + " would bound it"
         return Unbounded(_written(clause), keeps, needs)
 
     def fingerprint(self) -> dict[str, Any]:

@@ -212,7 +212,7 @@ class EmittedPlan(LivePlan):
                 continue
             closing = [f"{self.places[at]} ({', '.join(column for column, _ in pairs)})"
                        for each in part if isinstance(each, Closed) for at, pairs in each.by]  # fmt: skip
-            needs = f"it is bounded by punctuations of {' and '.join(dict.fromkeys(closing))}"
+            needs = f"punctuations of {' and '.join(dict.fromkeys(closing))} would bound it"
             found.append(Unbounded("the query", f"{self.keeps}, of {name}", needs))
         return found
 
@@ -270,8 +270,8 @@ class EmittedPlan(LivePlan):
         """
         if self.rowtime is None:
             raise AnalysisError(
-                "the query may retract rows or does not select their event time; a named stream takes only final"
-                " rows with a rowtime",
+                "the query may retract rows or does not select their event time; a named stream takes"
+                " only final rows with a rowtime",
                 condition="RELATION_WHERE_STREAM_IS_NEEDED",
                 sql=self.text,
                 span=self.span,
@@ -307,9 +307,7 @@ class EmittedPlan(LivePlan):
     def as_stream(self, changes: DataFrame) -> Stream:
         """Rows that are complete, of a changelog in the envelope ``delta``."""
         scale, rowtime = self.rowtime_scale, self.rowtime or ""
-        changed = raising(
-            "UNSTABLE_VALUES", "a final row has changed", "leave AFTER WATERMARK out"
-        )
+        changed = raising("UNSTABLE_VALUES", "a final row has changed", "leave AFTER WATERMARK out")
         of_row = F.expr(scale.of_column(quoted(rowtime), scale.kind, scale.unit))
         ticks = F.when(F.col("_change_type") == "insert", of_row).otherwise(changed)
         rows = changes.withColumn(ROWTIME, ticks).select(*map(quoted, self.stream_columns), ROWTIME)

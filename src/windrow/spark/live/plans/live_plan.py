@@ -368,8 +368,8 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 condition="RELATION_WHERE_STREAM_IS_NEEDED",
                 sql=self.text,
                 span=self.span,
-                hint="write SELECT STREAM … for rows as they arrive, or ISTREAM(query) for the rows that are inserted"
-                " into the relation",
+                hint="write SELECT STREAM … for rows as they arrive, or ISTREAM(query) for the rows that"
+                " are inserted into the relation",
             )
 
     @cached_property

@@ -108,13 +108,15 @@ class WholeStreamsPlan(ReaderPlan):
                 condition="RELATION_WHERE_STREAM_IS_NEEDED",
                 sql=self.written or self.text,
                 span=self.span,
-                hint="select one, such as a GROUP BY key, MAX(ts) or window_end; or start the query into a table",
+                hint="select one, such as a GROUP BY key, MAX(ts) or window_end; or start the query into a"
+                " table",
             )
         selected = self.blocking.result[columns.index(rowtime)].dataType.simpleString()
         wanted = in_spark(stream)[rowtime].dataType.simpleString()
         if selected != wanted:
             raise AnalysisError(
-                f"the column for {rowtime} is of type {selected.upper()}, but the rowtime is of type {wanted.upper()}",
+                f"the column for {rowtime} is of type {selected.upper()}, but the rowtime is of type"
+                f" {wanted.upper()}",
                 condition="MIXED_ROWTIMES",
                 sql=self.written or self.text,
                 span=self.span,

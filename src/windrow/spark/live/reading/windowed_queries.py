@@ -137,7 +137,7 @@ def _windowed_query(
     frames = {}
     for item in inner.inputs:
         if isinstance(item, ChangelogOf):
-            return "CHANGELOG OF beside a time-varying relation"
+            return "CHANGELOG OF together with a time-varying relation"
         if isinstance(item, NamedRelation):
             frames[item.key] = catalog.relations[item.name.lower()].visible()
             continue

@@ -44,7 +44,7 @@ class ClauseGraph(Graph):
         """What of the query cannot be run so; None for nothing."""
         clause = self._around.clause
         if _has_aggregates_of_spark(clause.bound):
-            return "aggregates that Spark alone computes"
+            return "aggregates that only Spark computes"
         if self.plan.ends:
             return "partitions that end by the rowtime in PARTITION BY"
         if self._keys is None:

@@ -47,7 +47,7 @@ def _graph(plan: LivePlan, envelope: str, buckets: int) -> Graph | str:
         clause = ClauseGraph(plan, buckets, envelope)
         return why_not_one_clause(plan) or clause.why_not or clause
     if plan.follows:
-        return "windows or matches that it follows"
+        return "upstream windows or matches"
     windows = WindowGraph(plan, buckets, envelope, plan.windowed)
     return windows.why_not or windows
 

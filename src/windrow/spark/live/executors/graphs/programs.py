@@ -44,7 +44,7 @@ def keys_of(
     output: Collection[str],
     missing: Mapping[int, pa.Schema],
 ) -> tuple[Key, ...]:
-    """Of each leaf the columns by which all divisions have it that have all leaves; none where none has.
+    """The partitioning columns of each leaf in the divisions that cover all leaves; empty if there are none.
 
     Columns that are computed are taken where no division does without. Where rows of a table come at the
     beginning, one bucket has these. The arguments are those of :func:`divisions`.
