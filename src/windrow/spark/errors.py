@@ -251,13 +251,13 @@ def in_window_terms(
             if of_from:
                 what = f"{path[0]} is a relation of FROM, which is not visible after WINDOW BY"
             if is_column and side is None and _inside_call(error.sql, error.span):
-                hint = f"{what}: aggregate {window.name}.{column}"
+                hint = f"aggregate {window.name}.{column}: {what}"
             elif is_column:
                 rows = [variable.name for variable in visible if variable.role.value != "AT"]
                 hint = (
-                    f"{what}: write {rows[0]}.{column}"
+                    f"write {rows[0]}.{column}: {what}"
                     if rows
-                    else f"{what}: name the row, as in START AS s WHEN s.{column} …"
+                    else f"name the row, as in START AS s WHEN s.{column} …: {what}"
                 )
             if hint is None:
                 hint = (
@@ -490,6 +490,6 @@ def _other_python(text: str) -> WindrowError | None:
     return ExecutionError(
         f"the Python of Spark's workers{theirs} {lacks}; this process runs {sys.executable}",
         condition="WORKER_PYTHON",
-        hint="before the session starts, set PYSPARK_PYTHON, or spark.pyspark.python of spark-submit, to a"
+        hint="set PYSPARK_PYTHON, or spark.pyspark.python of spark-submit, before the session starts, to a"
         " Python of the same version with windrow installed on every worker",
     )

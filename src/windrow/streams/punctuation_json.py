@@ -29,7 +29,7 @@ def pattern_of(text: str, columns: pa.Schema) -> Pattern:
             raise InputError(
                 f"{text} is not a punctuation of the rows, which have no column {unknown}",
                 condition="INVALID_VALUE",
-                hint=did_you_mean(unknown, known) or f"columns are {', '.join(known)}",
+                hint=did_you_mean(unknown, known) or f"use one of the columns {', '.join(known)}",
             ) from None
         raise InputError(
             f"{text} is not a punctuation of the rows",

@@ -286,5 +286,5 @@ class _Parser(Cursor):
             span=self.here(),
             hint=hint
             or did_you_mean(found, expected)
-            or "the order is TYPE, PARTITION BY, ORDER BY, LABEL, START, END",
+            or "use the order TYPE, PARTITION BY, ORDER BY, LABEL, START, END",
         )

@@ -103,7 +103,7 @@ def check_rows(rows: object, function: str) -> None:
         raise UsageError(
             f"{function} takes a DataFrame or a relation, not {rows!r:.60}",
             condition="NOT_A_DATAFRAME",
-            hint="for the name of a table, pass session.table(name)",
+            hint="pass session.table(name) for a table by name",
         )
     if rows.isStreaming:
         raise NotSupportedError(

@@ -153,6 +153,6 @@ def _resolve(names: Sequence[str], known: Sequence[str], where: str) -> list[str
             raise UsageError(
                 f"{where} has no column {name}",
                 condition="UNRESOLVED_COLUMN",
-                hint=did_you_mean(name, list(known)) or f"columns are {', '.join(known)}",
+                hint=did_you_mean(name, list(known)) or f"use one of the columns {', '.join(known)}",
             )
     return [by_name[name.lower()] for name in names]

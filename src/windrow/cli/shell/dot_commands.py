@@ -293,7 +293,7 @@ def _quit(_shell: CommandContext, _argument: str) -> None:
 
 def _unknown(name: str, known: Iterable[str], what: str) -> UsageError:
     return UsageError(
-        f"there is no {what} {name}",
+        f"{what} {name} does not exist",
         condition="UNKNOWN_NAME",
         hint=did_you_mean(name, known) or "write .tables for a list",
     )

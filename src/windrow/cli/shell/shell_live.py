@@ -109,7 +109,8 @@ def state_of(session: Session, name: str) -> tuple[list[str], list[Any]]:
 def _known(session: Session, name: str) -> str:
     names = list(session.queries)
     if name not in names:
-        hint = did_you_mean(name, names) or f"running: {', '.join(names) or 'none'}"
+        known = f"use one of {', '.join(names)}" if names else "start a query with .watch SELECT …"
+        hint = did_you_mean(name, names) or known
         raise UsageError(f"no query {name} is running", condition="UNKNOWN_QUERY", hint=hint)
     return name
 

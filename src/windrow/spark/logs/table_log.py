@@ -116,7 +116,7 @@ class TableLog:
         for name in names:
             if name is not None and name.lower() not in known:
                 condition = "UNKNOWN_ROWTIME" if name == self.rowtime else "UNKNOWN_COLUMN"
-                hint = did_you_mean(name, columns) or f"columns are {', '.join(columns)}"
+                hint = did_you_mean(name, columns) or f"use one of the columns {', '.join(columns)}"
                 raise self.wrong(name, f"the rows have no column {name}", condition, hint, "42703")
 
 

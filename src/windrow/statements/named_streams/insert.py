@@ -136,7 +136,9 @@ def _columns(tokens: TokenList, at: int, named: NamedStreamEntry) -> tuple[int, 
                 sqlstate="42703" if column is None else "42701",
                 sql=tokens.sql,
                 span=span,
-                hint=f"columns are {', '.join(known.values())}",
+                hint=f"use one of the columns {', '.join(known.values())}"
+                if column is None
+                else "list each column once",
             )
         found.append(column)
     return tokens.partner[at] + 1, found

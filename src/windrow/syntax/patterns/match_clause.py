@@ -439,7 +439,7 @@ class _Parser(Cursor):
             condition="PARSE_SYNTAX_ERROR",
             sql=self.tokens.sql,
             span=self.here(),
-            hint=hint or did_you_mean(found, expected) or f"the order is {self.order}",
+            hint=hint or did_you_mean(found, expected) or f"use the order {self.order}",
         )
 
 
