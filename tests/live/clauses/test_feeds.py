@@ -256,7 +256,9 @@ def test_clauses_of_which_no_key_is_expected_to_be_over_grow(session):
     retains = "MATCH_RECOGNIZE retains the rows of open matches: WITHIN"
     assert told(QUERIES["union"]) == [f"{retains}, or punctuations of s on k and t on name, would bound it"]
     assert told(QUERIES["union"].replace("(a b*)", "(a b*) WITHIN 5")) == []
-    assert told(QUERIES["view"].replace("BY id", "BY x").replace("id, n", "n")) == [f"{retains} would bound it"]
+    assert told(QUERIES["view"].replace("BY id", "BY x").replace("id, n", "n")) == [
+        f"{retains} would bound it"
+    ]
     (pair,) = told(QUERIES["clauses"].replace("(a b*)", "(a b*) WITHIN 5"))
     assert pair == (
         "WINDOW BY w retains the rows of open windows: an END by the rowtime,"

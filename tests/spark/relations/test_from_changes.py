@@ -119,7 +119,12 @@ def test_mistakes(session):
         ("changes", {"envelope": "delt"}, "UNKNOWN_ENVELOPE", "delta"),
         ("changes", {"envelope": "delta"}, "UNRESOLVED_COLUMN", "use one of the columns"),
         ("changes", {"envelope": "op", "key": ["kk"]}, "UNRESOLVED_COLUMN", "k"),
-        ("changes", {"envelope": "op", "key": ["k"], "order": ["lsn"]}, "UNRESOLVED_COLUMN", "use one of the columns"),
+        (
+            "changes",
+            {"envelope": "op", "key": ["k"], "order": ["lsn"]},
+            "UNRESOLVED_COLUMN",
+            "use one of the columns",
+        ),
     ]:
         with pytest.raises(UsageError) as raised:
             session.from_changes("again", stream, **more)

@@ -503,7 +503,9 @@ def test_an_aggregate_over_all_windows_is_told_of_the_same_column(session):
 def test_an_alias_that_is_also_a_row_variable_is_told(session):
     error = failing(session, query(select="COUNT(w) AS e", rest="HAVING e >= 10"))
     assert marked(error) == "e >= 10"
-    assert error.hint == "rename the variable or the alias: e is the row variable here, not the column of SELECT"
+    assert (
+        error.hint == "rename the variable or the alias: e is the row variable here, not the column of SELECT"
+    )
 
 
 def test_a_python_worker_that_is_too_slow_to_start_has_a_cure():
