@@ -449,7 +449,7 @@ class Reader:
             inside = (inside[0] + 1, inside[1] - 1)
         found = self._stream_of(*inside)
         if found is None:
-            raise _relation_provided(tokens, tokens.span(index, bracket), "this")
+            raise _relation_provided(tokens, tokens.span(index, bracket), "the query")
         return found, None
 
     def _changelog(self, index: int, stop: int) -> tuple[SqlText, int]:

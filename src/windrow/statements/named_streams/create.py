@@ -181,7 +181,7 @@ def _refuse_other_promises(
             condition="STREAM_DIFFERS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else tokens.span(0, len(tokens)),
-            hint="declare the stream as it is, or name another folder",
+            hint="use the declaration of the existing stream, or name another folder",
         )
 
 
@@ -265,7 +265,7 @@ def _refuse_another(
             condition="STREAM_DIFFERS",
             sql=tokens.sql,
             span=tokens.span(*create.options[word]),
-            hint="declare the stream as it is, or name another folder",
+            hint="use the declaration of the existing stream, or name another folder",
         )
     if found.columns.equals(columns) and found.rowtime == declared:
         return
@@ -278,7 +278,7 @@ def _refuse_another(
         condition="STREAM_DIFFERS",
         sql=tokens.sql,
         span=tokens.span(create.columns[0].tokens[0], create.columns[-1].tokens[1]),
-        hint="declare the stream as it is, or name another folder",
+        hint="use the declaration of the existing stream, or name another folder",
     )
 
 
@@ -296,7 +296,8 @@ def _refuse_another_length(
         condition="STREAM_DIFFERS",
         sql=tokens.sql,
         span=tokens.span(*create.options[word]),
-        hint="declare the stream as it is; or create another stream, and insert the rows of this one into it",
+        hint="use the existing declaration; or create another stream, and insert the rows of this one into"
+        " it",
     )
 
 
