@@ -36,7 +36,7 @@ def test_a_length_is_a_timedelta_or_a_text(given, length):
         ("", "10 seconds"),
         (1.5, "10 seconds"),
         ("10 secnds", "did you mean seconds?"),
-        ("2 years", "units are weeks, days"),
+        ("2 years", "use one of weeks, days"),
         (timedelta(seconds=-1), "0 or more"),
     ],
 )

@@ -352,12 +352,16 @@ def test_a_malformed_ghcn_line_is_never_skipped(spark, tmp_path, monkeypatch, na
     if found_by == "windrow":
         error = refused(spark, path)
         assert error.condition == "MALFORMED_LINE"
-        assert error.message.startswith(f"line {good.count(chr(10)) + 1} of {path} is not of a GHCN-Daily ")
+        assert error.message.startswith(
+            f"line {good.count(chr(10)) + 1} of {path} does not have the format of a GHCN-Daily "
+        )
     else:
         monkeypatch.setattr(ghcn, "_CHECKED_BYTES", 0)
         frame = read_table(spark, path)
         for query in (frame, frame.where("dataType = 'PRCP'"), frame.selectExpr("count(*)")):
-            with pytest.raises(Exception, match=rf"\[MALFORMED_LINE\] a line of file:.*{name} is not of a"):
+            with pytest.raises(
+                Exception, match=rf"\[MALFORMED_LINE\] a line of file:.*{name} does not have the format of a"
+            ):
                 query.collect()
 
 

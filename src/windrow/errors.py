@@ -237,7 +237,7 @@ def no_column(
 ) -> WindrowError:
     """The error that something has no column of a name: `what` is as in "the relation has"."""
     known = list(columns)
-    hint = did_you_mean(name, known) or f"columns are {', '.join(known)}"
+    hint = did_you_mean(name, known) or f"use one of the columns {', '.join(known)}"
     message = f"{what} no column {name}"
     return kind(message, condition=condition, sqlstate="42703", sql=sql, span=span, hint=hint)
 

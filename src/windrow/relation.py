@@ -302,15 +302,15 @@ class Relation(_Frame):
     def _is_not_live(self) -> UsageError:
         if self.df.isStreaming:
             return UsageError(
-                "this query reads a live stream as if it were a table",
+                "the query reads a live stream as if it were a table",
                 condition="NOT_LIVE",
                 hint="write SELECT STREAM … FROM s, or EMIT STREAM at the end, or add a window to the stream:"
                 " FROM s [RANGE 10 MINUTES]",
             )
         return UsageError(
-            "this relation reads no live or named stream",
+            "the relation reads no live or named stream",
             condition="NOT_LIVE",
-            hint="read its rows at once: relation.show(), relation.df",
+            hint="read its rows directly: relation.show(), relation.df",
         )
 
     def state(self) -> DataFrame:
@@ -331,7 +331,7 @@ class Relation(_Frame):
 
     def _not_temporal(self) -> UsageError:
         return UsageError(
-            "this relation is not time-varying",
+            "the relation is not time-varying",
             condition="NOT_VARYING",
             hint="write a window over a stream: SELECT … FROM s [RANGE 10 MINUTES]",
         )
@@ -402,7 +402,8 @@ class Relation(_Frame):
             raise UsageError(
                 "plot() takes no positional arguments",
                 condition="INVALID_ARGUMENT",
-                hint=f"write it with windrow.plot.save(relation.plot(), {str(name)!r}); name options: rows=9",
+                hint=f"write windrow.plot.save(relation.plot(), {str(name)!r}) for a file, and options by"
+                " name: rows=9",
             )
         # imported here: plots are a layer above relations, and their packages are an extra
         plot = importlib.import_module("windrow.plot")
@@ -442,9 +443,9 @@ class Relation(_Frame):
             own = [known for known in dir(type(self)) if not known.startswith("_")]
             hint = _IN_PLACE_OF.get(name) or did_you_mean(name, [*own, *self.columns, *_OF_DATAFRAMES])
             raise NoAttributeError(
-                f"a relation has no {name}",
+                f"a relation has no attribute {name}",
                 condition="NO_ATTRIBUTE",
-                hint=hint or f"it has what a DataFrame has, and columns {', '.join(self.columns)}",
+                hint=hint or f"use a method of a DataFrame, or one of the columns {', '.join(self.columns)}",
             )
 
         def __getitem__(self, item: Any) -> Any:
@@ -455,7 +456,7 @@ class Relation(_Frame):
             raise NoItemError(
                 "a relation has no rows before it is computed",
                 condition="NO_ATTRIBUTE",
-                hint="write relation.collect(), or relation.toLocalIterator() for one row after the other",
+                hint="write relation.collect(), or relation.toLocalIterator() for one row at a time",
             )
 
         def __len__(self) -> int:

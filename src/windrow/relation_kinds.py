@@ -159,7 +159,7 @@ class TimeVaryingRelation(Relation):
         keys = [(name, None) for name in ([key] if isinstance(key, str) else key)]
         if envelope == "one-sql" and keys:
             raise UsageError(
-                "envelope one-sql has no updates, and so takes no key",
+                "envelope one-sql has no updates, so it takes no key",
                 condition="INVALID_ARGUMENT",
                 hint="leave the key out: ver counts the changes of each group",
             )
@@ -202,7 +202,7 @@ class StreamRelation(Relation):
 
 def _other_time(kind: str, call: str) -> UsageError:
     return UsageError(
-        f"this relation changes with {kind}",
+        f"the relation changes with {kind}",
         condition="MIXED_CLOCKS",
         hint=f"write {call}",
     )
@@ -299,9 +299,9 @@ class LiveRelation(Relation):
     def _not_temporal(self) -> UsageError:
         """The error of every operation other than to start it."""
         return UsageError(
-            "this relation is live: it has rows only while a query runs",
+            "the relation is live: it has rows only while a query runs",
             condition="LIVE_RELATION",
-            hint="relation.start('folder', checkpoint='folder of its own') starts it",
+            hint="start it: relation.start('folder', checkpoint='folder of its own')",
         )
 
     def __repr__(self) -> str:

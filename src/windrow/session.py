@@ -88,9 +88,9 @@ class Session:
         refuse_unknown(f"execution mode {execution!r}", execution, known, "UNKNOWN_EXECUTION")
         if spark is not None and not isinstance(getattr(spark, "version", None), str):
             raise UsageError(
-                f"{spark!r:.60} is no SparkSession",
+                f"{spark!r:.60} is not a SparkSession",
                 condition="INVALID_ARGUMENT",
-                hint="pass SparkSession.builder.getOrCreate(), or nothing for a local session of Windrow's",
+                hint="pass SparkSession.builder.getOrCreate(), or leave it out for a local session",
             )
         self.spark = spark if spark is not None else local_session()
         self.execution: Execution = execution
@@ -151,7 +151,7 @@ class Session:
             raise UsageError(
                 "positional and named parameters are mixed",
                 condition="MIXED_PARAMETERS",
-                hint="use ? for all or :name for all",
+                hint="use ? for all parameters, or :name for all",
             )
         return run(self._gateway(args, params), text, list(args), self.execution, self._catalog)
 
@@ -338,9 +338,9 @@ class Session:
         known = self._catalog.streams.get(stream.lower())
         if known is None:
             raise UsageError(
-                f"there is no stream {stream}",
+                f"stream {stream} does not exist",
                 condition="UNKNOWN_STREAM",
-                hint=did_you_mean(stream, self._catalog.streams) or "make it with session.stream",
+                hint=did_you_mean(stream, self._catalog.streams) or "declare it with session.stream",
             )
         after = next((known.frame.schema[column] for column in known.columns if column == "after"), None)
         inside = getattr(after.dataType, "names", []) if after is not None else []
@@ -479,7 +479,7 @@ class Session:
             )
             if any(value is not None for value in options):
                 raise UsageError(
-                    f"stream {name} is a named stream, and takes no options: its folder has them",
+                    f"stream {name} is a named stream, whose options are in its folder",
                     condition="UNKNOWN_OPTION",
                     hint=f"write session.stream({name!r}, folder)",
                 )
@@ -508,9 +508,9 @@ class Session:
             )
             if frame.isStreaming and watermark is not None:
                 raise UsageError(
-                    f"stream {name} is live, and has no column of watermarks",
+                    f"stream {name} is live, so it takes no column of watermarks",
                     condition="UNKNOWN_OPTION",
-                    hint="set a lag: how far rowtimes may be below the greatest one",
+                    hint="set a lag instead: how far a rowtime may be below the greatest one",
                 )
             if frame.isStreaming:
                 lag = lag if lag is None or isinstance(lag, int) else duration_of(lag, "lag")
@@ -524,7 +524,7 @@ class Session:
                 )
             elif lag is not None or idle is not None or future is not None:
                 raise UsageError(
-                    f"stream {name} is recorded, and takes no lag, idle or future",
+                    f"stream {name} is recorded, so it takes no lag, idle or future",
                     condition="UNKNOWN_OPTION",
                     hint="leave them out: they are options of streaming DataFrames",
                 )
@@ -542,7 +542,7 @@ class Session:
         named = self._catalog.named.get(name.lower())
         if named is None:
             raise UsageError(
-                f"there is no named stream {name}",
+                f"named stream {name} does not exist",
                 condition="UNKNOWN_STREAM",
                 sqlstate="42P01",
                 hint=f"open its folder: session.stream({name!r}, 'folder')",

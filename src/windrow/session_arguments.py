@@ -24,9 +24,11 @@ __all__ = [
 ]
 
 _IN_PLACE_OF = {
-    "read": "session.register('t', 'data.csv') names files for queries; session.spark.read is Spark's reader",
-    "readStream": "session.stream('s', session.spark.readStream…, rowtime='ts') makes a stream of its rows",
-    "createDataFrame": "session.register('t', rows) takes tables of pandas and Arrow, and DataFrames",
+    "read": "write session.register('t', 'data.csv') for queries over files, or use Spark's"
+    " session.spark.read",
+    "readStream": "write session.stream('s', session.spark.readStream…, rowtime='ts')",
+    "createDataFrame": "write session.register('t', rows), where rows is a DataFrame of pandas or Spark,"
+    " or an Arrow table",
 }
 """The alternatives to attributes of SparkSession, other than `session.spark`."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -34,11 +36,11 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def no_attribute(name: str, names: Iterable[str]) -> NoAttributeError:
     """The error that a session, which has the attributes `names`, lacks one; the hint has another way."""
-    of_spark = f"session.spark.{name} is Spark's" if hasattr(SparkSession, name) else None
+    of_spark = f"use Spark's: session.spark.{name}" if hasattr(SparkSession, name) else None
     known = [each for each in names if not each.startswith("_")]
     hint = _IN_PLACE_OF.get(name) or of_spark or did_you_mean(name, known)
-    hint = hint or "help(windrow.Session) lists what it has"
-    return NoAttributeError(f"a session has no {name}", condition="NO_ATTRIBUTE", hint=hint)
+    hint = hint or "run help(windrow.Session) for a list"
+    return NoAttributeError(f"a session has no attribute {name}", condition="NO_ATTRIBUTE", hint=hint)
 
 
 def check_name(name: str) -> None:
@@ -55,7 +57,7 @@ def refuse_no_table_name(name: object) -> None:
     """Refuse a DataFrame, or anything but a text, where the name of a table is meant."""
     if not isinstance(name, str):
         raise UsageError(
-            f"a table is named by a text, not by a {type(name).__name__}",
+            f"the name of a table is a str, not a {type(name).__name__}",
             condition="INVALID_ARGUMENT",
             hint="register it under a name first: session.register('t', df), and then session.table('t')",
         )
@@ -79,7 +81,7 @@ def refuse_no_values(parameters: Sequence[tuple[int | str, Any]]) -> None:
                 F.lit(value)
             except (AttributeError, TypeError, PySparkException) as error:
                 raise UsageError(
-                    f"parameter {name} is a {type(value).__name__}, and Spark has no such values",
+                    f"parameter {name} is a {type(value).__name__}, which is not a type of Spark",
                     condition="INVALID_ARGUMENT",
                     hint="pass a number, text, date, time or list, such as str(value)",
                 ) from error
@@ -88,7 +90,7 @@ def refuse_no_values(parameters: Sequence[tuple[int | str, Any]]) -> None:
 def refuse_no_text(text: object) -> None:
     """Refuse what is no text where SQL is meant."""
     if not isinstance(text, str):
-        raise TypeError(f"SQL is a text, not {type(text).__name__}")
+        raise TypeError(f"SQL is a str, not {type(text).__name__}")
 
 
 def micros_of(length: datetime.timedelta | str | None, name: str) -> int | None:

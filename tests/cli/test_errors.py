@@ -71,7 +71,7 @@ def test_a_malformed_record_is_told_with_its_file_and_table(invoke, readings, tm
     done = invoke("run", "-c", "SELECT * FROM torn JOIN readings USING (station)", *tables, "-f", form)
     assert done.exit_code == 1
     said = f"table torn: file {torn} has a record that is malformed or cut short: B"
-    assert done.stderr.startswith(f"error [MALFORMED_RECORD] {said}\nhint: mend the record")
+    assert done.stderr.startswith(f"error [MALFORMED_RECORD] {said}\nhint: correct the record")
 
 
 def test_a_wrong_table_name_or_format_is_a_usage_error(invoke, readings):

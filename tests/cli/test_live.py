@@ -91,7 +91,7 @@ SELECT STREAM price FROM prices"""
         f"rows-2: 4 late rows of prices, below the watermark; {place}/rows-2/late",
         *(f'  {{"minute":{at},"price":1}}, rowtime {at}, bound 8' for at in (1, 2, 3)),
         "  and 1 more",
-        f"rows-2: 1 malformed row of prices: it cannot be read; {place}/rows-2/malformed",
+        f"rows-2: 1 malformed row of prices: cannot be parsed; {place}/rows-2/malformed",
         r'  {"_corrupt_record":"{\"minute\":10,\"pri"}',
     ]
     done = invoke("run", "-c", script, *options, "--checkpoint", "state")

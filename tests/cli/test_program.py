@@ -62,7 +62,7 @@ def test_the_version_is_told(program):
 def test_a_master_that_is_none_is_told_of_before_spark_starts(program, master):
     done = program("run", "-c", "SELECT 1", "--master", master)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error [MALFORMED_OPTION] --master {master} names no local Spark\n")
+    assert done.stderr.startswith(f"error [MALFORMED_OPTION] --master {master} is not a local Spark\n")
 
 
 def test_a_closed_stdout_is_as_one_that_nobody_reads(executable):
@@ -167,7 +167,7 @@ def test_a_file_that_is_not_there_or_empty_is_told_before_spark_is_started(befor
 def test_without_a_query_on_a_terminal_the_program_does_not_wait_for_input(on_a_terminal):
     code, output = on_a_terminal("run")
     assert code == 2
-    assert "there is no query" in output
+    assert "there is no query to run" in output
 
 
 @pytest.mark.slow

@@ -248,7 +248,7 @@ def test_a_file_that_cannot_be_written_is_told_with_the_reason(invoke, tmp_path)
 def test_a_full_disk_is_told_with_the_reason(invoke):
     done = invoke("run", "-c", "SELECT id FROM range(100000)", "-o", "/dev/full", "-f", "csv")
     assert done.exit_code == 1
-    assert "file /dev/full cannot be written: no space left on device" in done.stderr
+    assert "cannot write file /dev/full: no space left on device" in done.stderr
 
 
 def test_intervals_of_tables_are_written_as_people_write_them(invoke):

@@ -53,7 +53,7 @@ def test_statements_over_several_lines_modes_errors_and_history(enter, tmp_path)
     assert "| readings | view |" in shown.out
     assert "UNRESOLVED_COLUMN" in shown.err
     assert "did you mean .mode?" in shown.err
-    assert "[INVALID_ARGUMENT] .mode does not know yaml" in shown.err
+    assert "[INVALID_ARGUMENT] .mode has no option yaml" in shown.err
     assert "Traceback" not in shown.err
     assert ".schema readings" in history_path().read_text(encoding="utf-8")
 
@@ -112,9 +112,9 @@ def test_what_newcomers_type(shell, capsys, tmp_path, readings):
     assert "other is attached" in shown.out
     assert "(.limit N shows N)" in shown.out
     assert "not run" not in shown.out
-    assert "[UNKNOWN_NAME] there is no table, view or stream reading" in shown.err
+    assert "[UNKNOWN_NAME] table, view or stream reading does not exist" in shown.err
     assert "did you mean readings?" in shown.err
-    assert "[UNKNOWN_NAME] there is no stream nothing" in shown.err
+    assert "[UNKNOWN_NAME] stream nothing does not exist" in shown.err
     assert "[INVALID_ARGUMENT] .open takes NAME=PATH" in shown.err
 
 

@@ -26,7 +26,7 @@ RULES = read_grammar()
 COUNT = 150
 MEANING = (
     "MISSING_END|MISSING_WINDOW_SPECIFICATION|EXCLUSION_WITH_UNMATCHED_ROWS|PATTERN_TOO_LONG|ANCHOR_IN_WINDOW"
-    "|no column is the stream's ROWTIME|a stream has one|stands twice|only named streams have a log"
+    "|the stream has no ROWTIME column|a stream has only one|appears twice|only named streams have a log"
 )
 """What is refused because of what it says, and not of how it is written."""
 

@@ -109,6 +109,6 @@ def test_time_does_not_tell_of_what_is_made_of_groups_that_it_does_not_end(timed
         "SELECT k, COUNT(*) AS n FROM s GROUP BY k ORDER BY n LIMIT 1",
         "SELECT k, RANK() OVER (ORDER BY n) FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k)",
     ):
-        with pytest.raises(AnalysisError, match="no key of a group decides") as error:
+        with pytest.raises(AnalysisError, match="no GROUP BY key determines") as error:
             timed(text, "s r", watermark=True)
         assert error.value.condition == "GROUP_WITHOUT_EVENT_TIME"

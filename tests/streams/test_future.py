@@ -109,7 +109,7 @@ def test_the_producer_says_of_its_rows_what_all_readers_find(wary, monkeypatch):
     with wary.producer("right") as p:
         p.insert(row(NOW))
     monkeypatch.setattr("windrow.streams.producer.time.time_ns", lambda: 0)
-    with pytest.warns(RuntimeWarning, match="set this machine's clock"), wary.producer("behind") as p:
+    with pytest.warns(RuntimeWarning, match="correct this machine's clock"), wary.producer("behind") as p:
         receipt = p.insert([row(NOW), row(FAR)])
     assert (receipt.admitted, receipt.quarantined) == (1, 1)
     monkeypatch.undo()

@@ -216,8 +216,8 @@ def test_foreign_files_are_told_apart(stream, tmp_path):
     for name in ("copy of 3.parquet", f"{0:020d}.parquet", ".DS_Store", "_SUCCESS"):
         (stream.folder / "log" / name).write_bytes(content)
     assert sorted(error.message.split(": ")[0].rpartition("/")[2] for error in stream.check()) == [
-        f"{0:020d}.parquet is no file of this stream",
-        "copy of 3.parquet is no file of this stream",
+        f"{0:020d}.parquet is not a file of this stream",
+        "copy of 3.parquet is not a file of this stream",
     ]
     assert len(everything(NamedStream.open(stream.folder))) == 3
 

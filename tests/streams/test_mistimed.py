@@ -95,7 +95,7 @@ def test_a_reader_whose_clock_is_behind_notes_nothing(orders, clock):
     with orders.producer("p") as p:
         p.insert(row(0))
     clock(-YEARS)
-    with pytest.warns(RuntimeWarning, match="set this machine's clock"):
+    with pytest.warns(RuntimeWarning, match="correct this machine's clock"):
         found = ptimes(orders)
     assert not orders.mistimed()
     clock(0)

@@ -176,7 +176,7 @@ def test_late_rows_can_be_an_error_and_then_nothing_is_inserted(numbers):
         with pytest.raises(InputError, match="LATE_ROWS") as caught:
             p.insert([{"at": 6, "value": 2}, {"at": 5, "value": 3}, {"at": 7, "value": 4}])
         assert "1 of 3 rows" in caught.value.message
-        assert "row 1, has rowtime 5, the bound is 6" in caught.value.message
+        assert "row 1, has rowtime 5, but the bound is 6" in caught.value.message
     assert values(numbers) == [1]
     assert everything(numbers)[1].watermark.rejected == 0
 

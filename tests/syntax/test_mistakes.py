@@ -176,7 +176,7 @@ def test_words_after_select_that_are_misspelt_are_found(sql, hint):
 def test_windows_of_time_in_group_by_are_shown_in_from(name):
     window = name.upper().partition("_")[0]
     hint = meant_function(f"{name}(ts)", Span(0, 6))
-    assert hint.startswith(f"{window} stands in FROM: {window}(TABLE t, DESCRIPTOR(ts), ")
+    assert hint.startswith(f"write FROM {window}(TABLE t, DESCRIPTOR(ts), ")
 
 
 @pytest.mark.parametrize("wrong", ["PATERN", "PATTEN", "AFTR"])
@@ -258,20 +258,20 @@ def test_a_column_of_select_with_the_name_of_a_row_variable_is_told_after_the_cl
         return named_like_variable(sql, having_at, Span(at, at + len(clause)), ["s", "e", "n"])
 
     assert "not the column of SELECT" in (hint("COUNT(w) AS n", "n >= 10") or "")
-    assert hint("COUNT(w) AS c", "n >= 10") == "n is a row: compare one of its columns, n.x"
+    assert hint("COUNT(w) AS c", "n >= 10") == "compare a column, such as n.x: n is a row"
     assert hint("COUNT(w) AS n", "n.x >= 10") is None
 
 
 @pytest.mark.parametrize(
     ("clause", "fragment", "hint"),
     [
-        ("ORDER BY x WITHIN 3 MEASURES A.x AS y PATTERN (A)", "WITHIN", "move it behind PATTERN (…)"),
+        ("ORDER BY x WITHIN 3 MEASURES A.x AS y PATTERN (A)", "WITHIN", "move it after PATTERN (…)"),
         (
             "ORDER BY x MEASURES A.x AS y WITHIN INTERVAL 3 DAYS PATTERN (A)",
             "WITHIN",
-            "move it behind PATTERN (…)",
+            "move it after PATTERN (…)",
         ),
-        ("ORDER BY x DURATION 3 MEASURES A.x AS y PATTERN (A)", "DURATION", "move it behind PATTERN (…)"),
+        ("ORDER BY x DURATION 3 MEASURES A.x AS y PATTERN (A)", "DURATION", "move it after PATTERN (…)"),
         (
             "ORDER BY x MEASURES A.x AS y A.z AS zz PATTERN (A)",
             "A",

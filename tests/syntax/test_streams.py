@@ -153,7 +153,7 @@ def test_a_misspelt_word_of_a_window_is_named(bracket, hint):
 def test_an_alias_stands_after_the_window(sql):
     tokens = tokenize(sql)
     (bracket,) = (index for index in range(len(tokens)) if tokens.is_symbol(index, "["))
-    with pytest.raises(ParseError, match="alias x stands before the window"):
+    with pytest.raises(ParseError, match="alias x must follow the window"):
         refuse_alias_before(tokens, bracket)
 
 

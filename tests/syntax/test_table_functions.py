@@ -65,7 +65,7 @@ def test_spellings_of_keys_of_sessions(arguments):
         ("TUMBLE(«t», DESCRIPTOR(ts), 10)", "PARSE_SYNTAX_ERROR", "write TABLE t"),
         ("TUMBLE(TABLE t, «ts», 10)", "PARSE_SYNTAX_ERROR", "DESCRIPTOR(ts)"),
         ("TUMBLE(TABLE t, DESCRIPTOR(ts), 10, 0, «1»)", "PARSE_SYNTAX_ERROR", "write TUMBLE"),
-        ("TUMBLE(TABLE t, DESCRIPTOR(ts), dur => 10, «0»)", "PARSE_SYNTAX_ERROR", "names follow positions"),
+        ("TUMBLE(TABLE t, DESCRIPTOR(ts), dur => 10, «0»)", "PARSE_SYNTAX_ERROR", "name this argument too"),
         ("TUMBLE(TABLE t PARTITION BY «k», DESCRIPTOR(ts), 10)", "PARSE_SYNTAX_ERROR", "GROUP BY"),
         ("SESSION(TABLE t, DESCRIPTOR(ts), 5, key => «k»)", "PARSE_SYNTAX_ERROR", "DESCRIPTOR(k)"),
         ("SESSION(TABLE t PARTITION BY «k» + 1, DESCRIPTOR(ts), 5)", "PARSE_SYNTAX_ERROR", "in a query"),
@@ -73,7 +73,7 @@ def test_spellings_of_keys_of_sessions(arguments):
         (
             "TUMBLE(TABLE t, DESCRIPTOR(ts), «gap» => 10)",
             "UNRECOGNIZED_PARAMETER_NAME",
-            "parameters are data",
+            "use one of data",
         ),
         ("TUMBLE(TABLE t, DESCRIPTOR(ts), «durr» => 10)", "UNRECOGNIZED_PARAMETER_NAME", "did you mean dur"),
         (

@@ -180,9 +180,9 @@ def test_a_quote_or_comment_that_does_not_end_is_marked_where_it_opens(sql, open
         ("(a", 0, "bracket ( is never closed", "add the missing )"),
         ("f(a, (b)", 1, "bracket ( is never closed", "add the missing )"),
         ("a[1", 1, "bracket [ is never closed", "add the missing ]"),
-        ("a)", 1, "bracket ) closes nothing", "remove it or open it before"),
-        ("(a])", 2, "bracket ] closes nothing", "remove it or open it before"),
-        ("(')')) ", 5, "bracket ) closes nothing", "remove it or open it before"),
+        ("a)", 1, "bracket ) has no matching opening bracket", "remove it, or add the opening bracket"),
+        ("(a])", 2, "bracket ] has no matching opening bracket", "remove it, or add the opening bracket"),
+        ("(')')) ", 5, "bracket ) has no matching opening bracket", "remove it, or add the opening bracket"),
     ],
 )
 def test_a_bracket_without_a_partner_is_marked(sql, marked_at, message, hint):

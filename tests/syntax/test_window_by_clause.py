@@ -234,7 +234,7 @@ def test_an_operand_that_is_missing_does_not_swallow_the_next_part():
 
 # -- mistakes ---------------------------------------------------------------------------------------
 
-ORDER_OF_PARTS = "the order is TYPE, PARTITION BY, ORDER BY, LABEL, START, END"
+ORDER_OF_PARTS = "use the order TYPE, PARTITION BY, ORDER BY, LABEL, START, END"
 NEAR_TYPE = "write TYPE SLIDING or TYPE TUMBLING first"
 
 
@@ -367,8 +367,8 @@ NEAR_TYPE = "write TYPE SLIDING or TYPE TUMBLING first"
             "TYPE SLIDING ORDER BY t START AS s NEXT AS n AS r END",
             "AS r",
             "TYPE SLIDING ORDER BY t START AS s NEXT AS n ",
-            "AS stands twice in one boundary",
-            "each of AS, AT, PREV AS and NEXT AS may stand once",
+            "AS appears twice in one boundary",
+            "write each of AS, AT, PREV AS and NEXT AS at most once",
         ),
         (
             "TYPE SLIDING ORDER BY t START UNBOUNDED WHEN x END",
@@ -431,5 +431,5 @@ def test_a_name_that_is_taken_says_by_what(body, marked, taken_by):
     error, fragment, before = mistake(f"TYPE SLIDING ORDER BY t {body}")
     assert isinstance(error, AnalysisError)
     assert (error.condition, error.sqlstate, fragment) == ("DUPLICATE_VARIABLE", "42712", marked)
-    assert error.hint == f"the name is taken by {taken_by}; give this variable another"
+    assert error.hint == f"rename this variable: the name is in use by {taken_by}"
     assert before  # it is the second one that is marked

@@ -49,11 +49,11 @@ def test_other_rows_are_shown_with_how_it_was_cut(script):
     with pytest.raises(AssertionError) as caught:
         script.expect(BEST, CHANGES[1:], late=1, envelope="op", tries=0)
     assert str(caught.value).splitlines() == [
-        "other rows emitted in one micro-batch:",
+        "different rows emitted in one micro-batch:",
         "+ _op='+I', _at=1, item='A', best=10",
     ]
     with pytest.raises(
-        AssertionError, match=r"1 rows are late, and not 0, in one micro-batch:\s+bids .*6.* below 7"
+        AssertionError, match=r"1 rows are late, expected 0, in one micro-batch:\s+bids .*6.* below 7"
     ):
         script.expect(BEST, CHANGES, envelope="op", tries=0)
 
@@ -62,10 +62,10 @@ def test_what_is_missing_and_too_many_is_listed():
     with pytest.raises(AssertionError) as caught:
         assert_same_rows([(1, "a"), (1, "a"), (2, None)], [{"x": 1, "y": "a"}, (3, [1])], "of a test")
     assert str(caught.value).splitlines() == [
-        "other rows of a test:", "- 1, 'a'", "- 2, None", "+ 3, [1]"
+        "different rows of a test:", "- 1, 'a'", "- 2, None", "+ 3, [1]"
     ]  # fmt: skip
     assert_same_rows([(1, {"a": [1.5]})], [(1, {"a": [1.5]})])
-    with pytest.raises(UsageError, match="is no row"):
+    with pytest.raises(UsageError, match="is not a row"):
         assert_same_rows(["ab"], [])
 
 
@@ -100,7 +100,7 @@ def test_what_is_no_entry_is_told(script):
         (lambda: script.stream("Bids", "ts BIGINT", rowtime="ts"), "another script"),
         (lambda: script.stream("b", "ts BIGNT, k INT", rowtime="ts"), "line 1, column 4"),
         (lambda: script.stream("b", "ts BIGNT, k INT", rowtime="ts"), "'ts TIMESTAMP, item STRING'"),
-        (lambda: script.stream("b", "bigint", rowtime="ts"), "'bigint' is no schema"),
+        (lambda: script.stream("b", "bigint", rowtime="ts"), "'bigint' is not a schema"),
         (lambda: script.stream("b", "ts BIGINT, who INT", rowtime="ts", producer="hwo"), "[UNKNOWN_COLUMN]"),
         (lambda: script.stream("b", "ts BIGINT, __Rowtime INT", rowtime="ts"), "rename the column"),
         (lambda: script.play("SELECT item FROM bids"), "SELECT STREAM"),

@@ -336,7 +336,7 @@ class MatchBinder:
             ):
                 column = self._rowtimes[tokens[at].name.lower()]
                 raise ParseError(
-                    f"rows of stream {tokens[at].name} have no ORDER BY here",
+                    f"MATCH_RECOGNIZE over stream {tokens[at].name} has no ORDER BY",
                     condition="MISSING_ORDER_BY",
                     sql=tokens.sql,
                     span=clause.unordered_at,

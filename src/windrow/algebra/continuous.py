@@ -376,7 +376,7 @@ class Reader:
         else:
             after = tokens.partner[index] + 1 if tokens.is_symbol(index, "(") else made[1]
         if not any(start <= index < end for start, end in self._as_they_come):
-            raise _stream_provided(tokens, tokens.span(index, after), "FROM takes a relation")
+            raise _stream_provided(tokens, tokens.span(index, after), "expected a relation in FROM")
         found = self._stream_of(*made) if cte is None else self._named_stream(cte)
         return None if found is None else self._bare(index, after, found, name, stop)
 
@@ -440,13 +440,13 @@ class Reader:
                 raise _relation_provided(tokens, tokens[index].span, name)
             if name.lower() not in self.streams:
                 raise AnalysisError(
-                    f"{name} is no stream",
+                    f"{name} is not a stream",
                     condition="UNKNOWN_STREAM",
                     sqlstate="42P01",
                     sql=tokens.sql,
                     span=tokens[index].span,
                     hint=did_you_mean(name, sorted(self.streams))
-                    or f"declare one: session.stream('{name}', rows, rowtime='ts'); or of a table, "
+                    or f"declare one: session.stream('{name}', rows, rowtime='ts'); or, for a table, "
                     f"CREATE STREAM {name}_stream (…, ROWTIME ts …) FROM {name}",
                 )
             return name, name
@@ -455,7 +455,7 @@ class Reader:
             inside = (inside[0] + 1, inside[1] - 1)
         found = self._stream_of(*inside)
         if found is None:
-            raise _relation_provided(tokens, tokens.span(index, bracket), "this")
+            raise _relation_provided(tokens, tokens.span(index, bracket), "the query")
         return found, None
 
     def _changelog(self, index: int, stop: int) -> tuple[SqlText, int]:
@@ -523,7 +523,7 @@ class Reader:
                 and begins_relation(tokens, index)
                 and self._cte(tokens[index].name, index) is None
             ):
-                raise _stream_provided(tokens, tokens[index].span, "FROM takes a relation")
+                raise _stream_provided(tokens, tokens[index].span, "expected a relation in FROM")
 
     def after_with(self, start: int, stop: int) -> int:
         """The token after a statement's WITH list, if any."""
@@ -539,7 +539,7 @@ def _calls_or_has_fields(tokens: TokenList, index: int) -> bool:
 
 def _not_temporal(tokens: TokenList, span: Span) -> AnalysisError:
     return AnalysisError(
-        "this relation is the same at all instants: it reads no window of a stream",
+        "the relation does not change over time: it reads no window of a stream",
         condition="NOT_VARYING",
         sql=tokens.sql,
         span=span,
@@ -549,17 +549,17 @@ def _not_temporal(tokens: TokenList, span: Span) -> AnalysisError:
 
 def _relation_provided(tokens: TokenList, span: Span, what: str) -> AnalysisError:
     return AnalysisError(
-        f"{what} is a relation, and a window is of a stream",
+        f"{what} is a relation; only a stream can have a window",
         condition="RELATION_WHERE_STREAM_IS_NEEDED",
         sql=tokens.sql,
         span=span,
-        hint="ISTREAM(query) makes a stream of the rows inserted into a relation",
+        hint="write ISTREAM(query), the stream of rows that are inserted into the relation",
     )
 
 
 def _stream_provided(tokens: TokenList, span: Span, what: str) -> AnalysisError:
     return AnalysisError(
-        f"{what}, and this is a stream",
+        f"{what}, found a stream",
         condition="STREAM_WHERE_RELATION_IS_NEEDED",
         sql=tokens.sql,
         span=span,

@@ -146,7 +146,7 @@ def tree_of(pattern: row_patterns.Pattern, labels: Mapping[str, int], *, exclude
 
 
 def _permuted(parts: tuple[Tree, ...], span: Span) -> Tree:
-    is_long = f"PERMUTE of {len(parts)} parts is too long as the alternation of its permutations"
+    is_long = f"PERMUTE of {len(parts)} parts has too many permutations"
     if not all(map(has_one_way, parts)) and len(parts) > _MOST_PERMUTED:
         raise _too_long(is_long, span)
     tree = AnyOrder(parts) if all(map(has_one_way, parts)) else permutations(parts)
@@ -163,7 +163,7 @@ def _too_long(text: str, span: Span) -> AnalysisError:
         condition="PATTERN_TOO_LONG",
         sqlstate="54001",
         span=span,
-        hint="write an alternation of the orders that occur",
+        hint="write the orders that occur as an alternation: A B C | B A C",
     )
 
 

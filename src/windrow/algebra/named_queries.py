@@ -55,7 +55,7 @@ class NamedQueries:
                     condition="UNSUPPORTED_CLAUSE",
                     sql=self.tokens.sql,
                     span=self.tokens.span(*place),
-                    hint="compute the windows in a query of their own",
+                    hint="move the clause into a query that is not recursive",
                 )
         return self._with_list(ctes)
 
@@ -66,12 +66,12 @@ class NamedQueries:
             return SqlText()
         if len(seen) < len(ctes) and len(ctes) > _MOST_HIDDEN:
             raise ParseError(
-                f"more than {_MOST_HIDDEN} named queries are seen, and one of them hides another",
+                f"more than {_MOST_HIDDEN} named queries are in scope, and some have the same name",
                 condition="FAILED_TO_PARSE_TOO_COMPLEX",
                 sqlstate="54001",
                 sql=self.tokens.sql,
                 span=self.tokens.span(*ctes[-1].item),
-                hint="name each query of the WITH lists differently",
+                hint="give each query of the WITH lists a different name",
             )
         items = []
         for index, cte in enumerate(ctes):

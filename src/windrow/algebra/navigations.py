@@ -290,11 +290,13 @@ class _Finder:
         word = tokens.word(at) if self.is_call(at) else ""
         logical = word in _LOGICAL
         if semantics and not (logical or self.is_aggregate(at)):
-            hint = "RUNNING and FINAL stand before FIRST, LAST and aggregates"
-            raise self.wrong("INVALID_NAVIGATION", f"{semantics} stands before {word}", (first, at + 1), hint)
+            hint = "write RUNNING or FINAL before FIRST, LAST or an aggregate only"
+            raise self.wrong(
+                "INVALID_NAVIGATION", f"{semantics} cannot be applied to {word}", (first, at + 1), hint
+            )
         if semantics == "FINAL" and self.in_define:
             raise self.wrong(
-                "FINAL_IN_DEFINE", "FINAL stands in DEFINE, where the match is not complete", (first, at),
+                "FINAL_IN_DEFINE", "FINAL cannot be used in DEFINE: the match is not complete", (first, at),
                 "leave FINAL out",
             )  # fmt: skip
         final = semantics == "FINAL"
@@ -309,8 +311,8 @@ class _Finder:
         if word == "MATCH_NUMBER":
             close = tokens.partner[at + 1]
             if self.in_window:
-                message = "MATCH_NUMBER stands in a window of OVER"
-                hint = "leave it out: a row has one match there"
+                message = "MATCH_NUMBER cannot be used in a window of OVER"
+                hint = "leave it out: each row has at most one match there"
                 raise self.wrong("INVALID_NAVIGATION", message, (at, close + 1), hint)
             if close > at + 2:
                 hint = "write MATCH_NUMBER()"
@@ -338,9 +340,9 @@ class _Finder:
             or tokens[start].kind is not TokenKind.NUMBER
             or not tokens[start].text.isdigit()
         ):
-            hint = "write a whole number from 0 on"
+            hint = "write a whole number of 0 or more"
             raise self.wrong(
-                "INVALID_NAVIGATION", f"the number of rows of {word} is no constant", (start, stop), hint
+                "INVALID_NAVIGATION", f"the number of rows of {word} is not a constant", (start, stop), hint
             )
         return items[0], int(tokens[start].text)
 
@@ -352,8 +354,8 @@ class _Finder:
         argument, number = self.arguments(at, 0)
         end = self.tokens.partner[at + 1] + 1
         if number < 1:
-            hint = "write nth_value(x, 2), with a number from 1 on"
-            raise self.wrong("INVALID_NAVIGATION", "nth_value has no number of a row", (at, end), hint)
+            hint = "write nth_value(x, 2), with a number of 1 or more"
+            raise self.wrong("INVALID_NAVIGATION", "nth_value needs the number of a row", (at, end), hint)
         variable, value = self.value(argument, "nth_value")
         behind = self.tokens.word(end)
         end += 2 * (behind in ("IGNORE", "RESPECT"))
@@ -380,7 +382,7 @@ class _Finder:
         if self.is_call(inner) and tokens.word(inner) in _LOGICAL and tokens.partner[inner + 1] + 1 == stop:
             if prefix and tokens.word(start) == "FINAL" and self.in_define:
                 raise self.wrong(
-                    "FINAL_IN_DEFINE", "FINAL stands in DEFINE, where the match is not complete",
+                    "FINAL_IN_DEFINE", "FINAL cannot be used in DEFINE: the match is not complete",
                     (start, inner), "leave FINAL out",
                 )  # fmt: skip
             final = prefix and tokens.word(start) == "FINAL"
@@ -405,7 +407,7 @@ class _Finder:
 
     def unknown(self, at: int) -> WindrowError:
         name = variable_name(self.tokens[at])
-        hint = did_you_mean(name, self.variables) or f"there are {', '.join(sorted(self.variables))}"
+        hint = did_you_mean(name, self.variables) or f"use one of {', '.join(sorted(self.variables))}"
         return self.wrong("UNKNOWN_VARIABLE", f"variable {name} is not in PATTERN", (at, at + 1), hint)
 
     def value(self, argument: Range, around: str) -> tuple[str | None, Range | None]:
@@ -431,8 +433,8 @@ class _Finder:
         found = sorted([*found, *((variable_name(tokens[at]), at) for at in named)], key=lambda one: one[1])
         for name, at in found[1:]:
             if name != found[0][0]:
-                hint = f"all columns in one {around} are of one variable; SUBSET makes one of several"
-                message = f"variables {found[0][0]} and {name} stand in one {around}"
+                hint = f"use columns of one variable in {around}; SUBSET combines several variables"
+                message = f"{around} reads columns of both {found[0][0]} and {name}"
                 where = (at, at + 1) if at in named else (at, at + 3)
                 raise self.wrong("MIXED_VARIABLES", message, where, hint)
         return (found[0][0] if found else None), argument
@@ -444,11 +446,13 @@ class _Finder:
         word, tokens = self.tokens.word(at), self.tokens
         where = (at, tokens.partner[at + 1] + 1)
         if word in (*_LOGICAL, *_PHYSICAL):
-            hint = "FIRST and LAST may stand in PREV and NEXT, as their whole argument: PREV(LAST(a.x, 2), 1)"
-            raise self.wrong("NESTED_NAVIGATION", f"{word} stands in {around}", where, hint)
+            hint = "nest FIRST or LAST in PREV or NEXT only, as the whole argument: PREV(LAST(a.x, 2), 1)"
+            raise self.wrong("NESTED_NAVIGATION", f"{word} cannot be used inside {around}", where, hint)
         if self.is_aggregate(at):
-            hint = "add a measure for it, and combine the measures in a query around"
-            raise self.wrong("NESTED_AGGREGATE", f"aggregate {word} stands in {around}", where, hint)
+            hint = "add a measure for it, and combine the measures in an outer query"
+            raise self.wrong(
+                "NESTED_AGGREGATE", f"aggregate {word} cannot be used inside {around}", where, hint
+            )
         if word in ("CLASSIFIER", "MATCH_NUMBER"):
             self.call(at, where[1])
 
@@ -508,7 +512,7 @@ class _Finder:
         """Refuse what Spark cannot evaluate over rows without an order."""
         tokens = self.tokens
         if kernel_function(tokens.word(at).lower()) in _KEEP_NULLS:
-            raise self.unsupported(tokens.text(at, where[1]), where, "FIRST or LAST of the same value")
+            raise self.unsupported(tokens.text(at, where[1]), where, "write FIRST or LAST of the same value")
         for item in arguments:
             if tokens.is_symbol(item[1] - 1, "*") and (tokens.word(at) != "COUNT" or len(arguments) > 1):
                 raise self.unsupported(f"a star in {tokens.text(at, where[1])}", item, "name the columns")
@@ -518,8 +522,8 @@ class _Finder:
         for part in parts:
             found, _ = self.value(part, word)
             if None not in (found, variable) and found != variable:
-                hint = f"all columns in one {word} are of one variable; SUBSET makes one of several"
-                message = f"variables {variable} and {found} stand in one {word}"
+                hint = f"use columns of one variable in {word}; SUBSET combines several variables"
+                message = f"{word} reads columns of both {variable} and {found}"
                 raise self.wrong("MIXED_VARIABLES", message, part, hint)
             variable = variable or found
         return variable
@@ -534,8 +538,8 @@ class _Finder:
         if not tokens.is_symbol(at + 1, ".") or at + 2 >= stop:
             return None
         if tokens.is_symbol(at + 2, "*"):
-            hint = "COUNT(a.*) counts the rows; name the columns of others"
-            raise self.wrong("INVALID_NAVIGATION", "a star stands for no value", (at, at + 3), hint)
+            hint = "name a column; COUNT(a.*) counts the rows of a variable"
+            raise self.wrong("INVALID_NAVIGATION", "a star is not a value", (at, at + 3), hint)
         end = at + 1
         while end + 1 < stop and tokens.is_symbol(end, ".") and tokens[end + 1].is_name:
             end += 2

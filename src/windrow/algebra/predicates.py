@@ -10,7 +10,7 @@ from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["refuse_changing_condition", "refuse_in_predicate"]
 
-_SEES = "a {} predicate sees the variables of its own boundary and of those before it"
+_SEES = "use variables of the same boundary, or of those before it, in a {} predicate"
 # scalar functions that share a name with an aggregate of ours; over one row they are not aggregates
 _SCALAR_TOO = {
     "any",
@@ -43,7 +43,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
         _refuse_at(tokens, index)
         if token.word == "OVER" and index > predicate[0] and tokens.is_symbol(index - 1, ")"):
             raise AnalysisError(
-                "window function in a WHEN predicate",
+                "a WHEN predicate cannot use a window function",
                 condition="WINDOW_FUNCTION_IN_PREDICATE",
                 sqlstate="42903",
                 sql=tokens.sql,
@@ -55,12 +55,12 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
             in_subquery = _in_subquery(tokens, index, predicate)
             if name in AGGREGATES - _SCALAR_TOO and not in_subquery:
                 raise AnalysisError(
-                    f"aggregate {token.text} in a WHEN predicate",
+                    f"a WHEN predicate cannot use the aggregate {token.text}",
                     condition="AGGREGATE_IN_PREDICATE",
                     sqlstate="42903",
                     sql=tokens.sql,
                     span=tokens.span(index, tokens.partner[index + 1] + 1),
-                    hint="a predicate sees single rows; test the aggregate in HAVING after the clause",
+                    hint="test the aggregate in HAVING after the clause; a predicate sees single rows",
                 )
         elif (
             token.is_name
@@ -68,7 +68,7 @@ def refuse_in_predicate(tokens: TokenList, predicate: Range, clause: WindowClaus
             and not _in_subquery(tokens, index, predicate)
         ):
             raise AnalysisError(
-                f"window {clause.name} is not known in its own predicates",
+                f"window {clause.name} cannot be used in its own predicates",
                 condition="VARIABLE_OUT_OF_SCOPE",
                 sqlstate="42703",
                 sql=tokens.sql,
@@ -94,7 +94,7 @@ def _refuse_at(tokens: TokenList, index: int) -> None:
     token = tokens[index]
     if reads_time(tokens, index):
         raise NotSupportedError(
-            f"{token.text} reads the system clock, on which no window of stored rows can depend",
+            f"{token.text} reads the system clock, which a WHEN predicate cannot depend on",
             condition="SYSTEM_CLOCK_IN_PREDICATE",
             sql=tokens.sql,
             span=tokens.span(
@@ -104,7 +104,7 @@ def _refuse_at(tokens: TokenList, index: int) -> None:
         )
     if varies_by_run(tokens, index):
         raise NotSupportedError(
-            f"{token.text} has another value in each run and cannot decide where a window ends",
+            f"{token.text} returns a different value in each run, so a WHEN predicate cannot use it",
             condition="NONDETERMINISTIC_PREDICATE",
             sql=tokens.sql,
             span=tokens.span(index, tokens.partner[index + 1] + 1),

@@ -163,11 +163,12 @@ class _Finder:
         for first, last in self.by_value(index, start, stop):
             name = self.tokens[first].name
             raise NotSupportedError(
-                f"rows cannot be compared in this way: {name} stands for a row, not for its values",
+                f"rows cannot be compared in this way: {name} is a row, not a value",
                 condition="UNSUPPORTED_ROW_COMPARISON",
                 sql=self.tokens.sql,
                 span=self.tokens.span(first, last + 1),
-                hint="ask for the same row with =, <>, <=> or IN; compare columns, or positions (AT)",
+                hint="compare columns, or positions (AT); =, <>, <=> and IN test whether two rows are the"
+                " same row",
             )
 
     def by_value(self, index: int, start: int, stop: int) -> Iterator[Range]:

@@ -119,8 +119,8 @@ def common_scale(scales: Iterable[TimeScale], lengths: Iterable[Decimal] = ()) -
         kind = "date" if times == {"date"} and unit == "DAY" else "timestamp_ntz"
     if unit is None or (times and TIME_UNITS[unit] < 1000):
         raise AnalysisError(
-            "no type of time has units as fine as the streams and windows of this query need",
+            "no time type is precise enough for the streams and windows of this query",
             condition="NO_COMMON_CLOCK",
-            hint="lengths of time are whole microseconds, over BIGINT rowtimes whole nanoseconds",
+            hint="write lengths of whole microseconds, or, over BIGINT rowtimes, of whole nanoseconds",
         )
     return TimeScale(kind, unit)

@@ -103,7 +103,8 @@ class WindowCalls:
                     condition="UNSUPPORTED_MEASURE",
                     sql=self.tokens.sql,
                     span=span,
-                    hint="aggregates, first_value, last_value, nth_value, lag, lead, ranks and measures are",
+                    hint="use an aggregate, first_value, last_value, nth_value, lag, lead, a rank or a"
+                    " measure",
                 )
             return Named(column, span, call.function)
         known = {item.name.lower(): item for item in call.window.clause.measures}

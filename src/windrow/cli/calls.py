@@ -73,7 +73,7 @@ def refuse_together(option: str, others: Mapping[str, object]) -> None:
             raise UsageError(
                 f"{name} needs {needed}" if needed != option else f"{name} cannot be combined with {option}",
                 condition="UNKNOWN_OPTION",
-                hint="live queries write into a target: INSERT INTO target SELECT STREAM …"
+                hint="write into a target: INSERT INTO target SELECT STREAM …"
                 if option == "--live"
                 else f"add {needed}, or leave {name} out",
             )

@@ -135,7 +135,7 @@ def _of_each(
         name, value = ("", text) if "=" not in text else _pair(option, text, example)
         if name and name not in names:
             raise UsageError(
-                f"{option} {text} is for a {what} that is not attached",
+                f"{option} {text} names a {what} that is not attached",
                 condition="UNKNOWN_TABLE",
                 hint=did_you_mean(name, names) or f"attach it with --{what} {name}=PATH",
             )
@@ -266,9 +266,9 @@ def start_spark(options: Connection) -> SparkSession:
 
     if options.master.startswith("local") and not local_cores(options.master):
         raise UsageError(
-            f"--master {options.master} names no local Spark",
+            f"--master {options.master} is not a local Spark",
             condition="MALFORMED_OPTION",
-            hint="write local, local[4] for four threads, or local[*] for one a core",
+            hint="write local, local[4] for four threads, or local[*] for one per core",
         )
     if not options.master.startswith("sc://"):
         session = local_session(master=options.master, conf=options.conf)

@@ -467,7 +467,7 @@ def demo_command(
 @app.command(
     "doctor",
     help=_help(
-        "Examine Python, Java, Spark and the packages, and say how to mend what is wrong.",
+        "Check Python, Java, Spark and the packages, and show how to fix what is wrong.",
         "Exits with 1 when something fails.",
         examples=("windrow doctor", "windrow doctor --spark"),
     ),

@@ -99,11 +99,11 @@ def _raise_reason(session: Session, statement: ScriptStatement, options: Connect
         if statement.padded_source is not None:
             _run(session, statement.padded_source, options)
         raise AnalysisError(
-            "statement cannot be planned",
+            "Spark cannot plan the statement",
             condition="NOT_PLANNED",
             sql=statement.script,
             span=statement.span,
-            hint="check the names of tables and columns in it",
+            hint="check the names of tables and columns in the statement",
         )
 
 

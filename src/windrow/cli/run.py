@@ -59,7 +59,7 @@ class PrintOptions:
     def __post_init__(self) -> None:
         if self.at is not None and self.envelope is not None:
             raise UsageError(
-                "--at and --changelog exclude each other", condition="TWO_VIEWS", hint="use one of them"
+                "--at cannot be combined with --changelog", condition="TWO_VIEWS", hint="use one of them"
             )
 
     def of(self, relation: Relation, statement: ScriptStatement) -> Relation:

@@ -106,13 +106,15 @@ def read_script(file: Path | None, command: str | None) -> str:
     """
     if command is not None and file is not None:
         raise UsageError(
-            "a file and -c exclude each other", condition="TWO_QUERIES", hint="put the query into one of them"
+            "a file cannot be combined with -c",
+            condition="TWO_QUERIES",
+            hint="put the query into one of them",
         )
     if command is not None:
         return command
     if file is None and sys.stdin.isatty():
         raise UsageError(
-            "there is no query", condition="NO_QUERY", hint="name a file, or write -c 'SELECT …'"
+            "there is no query to run", condition="NO_QUERY", hint="name a file, or write -c 'SELECT …'"
         )
     try:
         if file is None or str(file) == "-":
@@ -126,7 +128,7 @@ def read_script(file: Path | None, command: str | None) -> str:
         ) from None
     except OSError as error:
         raise UsageError(
-            f"query file {file} cannot be read: {error.strerror}",
+            f"cannot read query file {file}: {error.strerror}",
             condition="QUERY_FILE_NOT_FOUND",
             hint="check the path; write -c before a query on the command line",
         ) from None
@@ -146,7 +148,7 @@ def split_script(text: str) -> list[ScriptStatement]:
         raise UsageError(
             "query is empty",
             condition="NO_QUERY",
-            hint="write a statement, such as SELECT 1, into a file that is named, after -c, or to stdin",
+            hint="write a statement, such as SELECT 1, into the file, after -c, or to stdin",
         )
     return statements
 

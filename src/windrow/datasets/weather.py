@@ -106,13 +106,13 @@ def _batches(
             raise UsageError(
                 f"unknown element {element}",
                 condition="UNKNOWN_ELEMENT",
-                hint=did_you_mean(element, ELEMENTS) or f"the elements are {', '.join(ELEMENTS)}",
+                hint=did_you_mean(element, ELEMENTS) or f"use one of {', '.join(ELEMENTS)}",
             )
     if stations < 0 or days < 0 or not 0 <= missing < 1:
         raise UsageError(
-            f"no weather of {stations} stations and {days} days with a share of {missing} missing",
+            f"stations={stations}, days={days} or missing={missing} is out of range",
             condition="INVALID_ARGUMENT",
-            hint="numbers of stations and days start at 0, and the share is at least 0 and below 1",
+            hint="use 0 or more stations and days, and a missing share from 0 to below 1",
         )
     first_day = (start - _EPOCH).days
     day = np.arange(first_day, first_day + days, dtype=np.int64)

@@ -327,7 +327,7 @@ def _like(text: str, pattern: str) -> bool:
             escaped = next(characters, "")
             if escaped not in ("%", "_", "\\"):
                 raise ExecutionError(
-                    f"pattern {pattern!r} has the escape character before {escaped!r} in a condition",
+                    f"pattern {pattern!r} in a condition has the escape character before {escaped!r}",
                     condition="INVALID_FORMAT",
                     sqlstate="42601",
                     hint="double the escape character",

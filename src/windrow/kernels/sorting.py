@@ -133,7 +133,7 @@ def cut_codes(column: pa.ChunkedArray, key: SortKey) -> Array:
     """
     array = one_array(column)
     if pa.types.is_nested(array.type):
-        raise TypeError(f"no integers stand for values of type {array.type}")
+        raise TypeError(f"values of type {array.type} cannot be encoded as integers")
     valid = np.asarray(pc.is_valid(array))
     if pa.types.is_dictionary(array.type):
         codes = _absolute_integers(array.dictionary)

@@ -71,7 +71,7 @@ def read_line(line: str) -> MagicLine:
         result, line = found[1], line[: found.start()]
         if not result.isidentifier():
             raise UsageError(
-                f"{result!r} is no name for a result", condition="INVALID_NAME", hint="write >> readings"
+                f"{result!r} is not a name for a result", condition="INVALID_NAME", hint="write >> readings"
             )
     parsed = _parsed(line)
     asks_changes = parsed["changelog"] or parsed["envelope"] is not None or parsed["key"] is not None
@@ -113,9 +113,9 @@ def _parsed(line: str) -> dict[str, Any]:
         context = command.make_context("windrow", words)
     except ValueError as error:
         raise UsageError(
-            f"the line cannot be read: {str(error).lower()}",
+            f"cannot parse the line: {str(error).lower()}",
             condition="MALFORMED_OPTION",
-            hint="close the quotes",
+            hint="close the quote",
         ) from None
     except Exception as error:
         # Typer's error for a wrong line; its class is in another module in each version
@@ -124,7 +124,7 @@ def _parsed(line: str) -> dict[str, Any]:
         raise UsageError(
             _first_lower(error.format_message()),
             condition="MALFORMED_OPTION",
-            hint="%windrow --help lists the options",
+            hint="run %windrow --help for a list of options",
         ) from None
     return dict(context.params)
 

@@ -80,9 +80,9 @@ class WindrowMagics(Magics):
         session = self._variables.get(name)
         if not isinstance(session, Session):
             raise UsageError(
-                f"{name} is no session",
+                f"{name} is not a Session",
                 condition="UNKNOWN_SESSION",
-                hint=f"{name} = windrow.Session() makes one",
+                hint=f"make one: {name} = windrow.Session()",
             )
         self._session = session
         return session
@@ -95,7 +95,7 @@ class WindrowMagics(Magics):
             return self._session
         if line.names_session and self._made != (line.options.master, line.options.conf):
             raise UsageError(
-                "the notebook has another session already",
+                "the notebook already has a session with other options",
                 condition="SESSION_EXISTS",
                 hint="write --master and --conf in the first cell, or restart the kernel",
             )

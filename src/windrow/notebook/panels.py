@@ -128,7 +128,7 @@ def _running() -> tuple[str | None, int]:
     shell: Any = get_ipython()
     if not hasattr(shell, "get_parent"):  # no shell, or one in a terminal
         raise UsageError(
-            "live queries can be displayed in notebooks only",
+            "a live query can only be displayed in a notebook",
             condition="NO_NOTEBOOK",
             hint="call relation.start('console'), or use .watch in windrow shell",
         )

@@ -454,7 +454,9 @@ class Pieces(_Node):
     passes: tuple[tuple[str, str], ...]
 
     def __post_init__(self) -> None:
-        assert not (self.keys and self.beside), "rows beside others are cut where any of these changes"
+        assert not (self.keys and self.beside), (
+            "a node with other inputs has no keys: its pieces end where any input changes"
+        )
         if self.input is not None:
             _has(self.input, (*self.keys, *(source for _, source in self.passes)))
 

@@ -28,14 +28,14 @@ from windrow.plan.nodes import (
     walk,
 )
 
-__all__ = ["Leaf", "comes", "gathering", "ids_of", "origins"]
+__all__ = ["Leaf", "ids_of", "lowest_stateful", "origins", "reads_stream"]
 
 Leaf: TypeAlias = Scan | StreamWindow | Input
 Origins: TypeAlias = tuple[tuple[Leaf, str], ...]
 
 
-def comes(node: Node) -> bool:
-    """Whether rows of a node arrive or change over time."""
+def reads_stream(node: Node) -> bool:
+    """Whether the node reads a stream."""
     return any(
         isinstance(one, StreamWindow)
         or (isinstance(one, Scan) and one.is_stream)
@@ -44,25 +44,25 @@ def comes(node: Node) -> bool:
     )
 
 
-def gathering(node: Node) -> Node | None:
-    """The lowest node whose rows depend on several arriving rows; None if there is none."""
-    if not comes(node):
+def lowest_stateful(node: Node) -> Node | None:
+    """The lowest node of which a row depends on several arriving rows; None if there is none."""
+    if not reads_stream(node):
         return None
     match node:
         case Scan() | StreamWindow() | Input():
             return None
         case Filter() | Project() | TimeWindows():
             (below,) = node.inputs
-            return gathering(below)
+            return lowest_stateful(below)
         case Join() | Mark() | Value() | SetOperation():
-            found = gathering(node.left) or gathering(node.right)
+            found = lowest_stateful(node.left) or lowest_stateful(node.right)
             return found or (None if _passes(node) else node)
-    return next((found for one in node.inputs if (found := gathering(one)) is not None), node)
+    return next((found for one in node.inputs if (found := lowest_stateful(one)) is not None), node)
 
 
 def _passes(node: Join | Mark | Value | SetOperation) -> bool:
-    """Whether a node that combines two relations processes each arriving row alone."""
-    left, right = comes(node.left), comes(node.right)
+    """Whether each output row of the node depends on one arriving row only."""
+    left, right = reads_stream(node.left), reads_stream(node.right)
     match node:
         case SetOperation():  # of a table the rows would come in every micro-batch
             return node.operator == "union" and node.all and left and right

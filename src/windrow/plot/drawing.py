@@ -38,9 +38,9 @@ def _drawn(relation: Relation, options: Options, width: int | None) -> Picture:
     made_of = relation.made_of
     if isinstance(relation, LiveRelation):
         raise NotSupportedError(
-            "a live relation has no picture",
+            "a live relation cannot be drawn",
             condition="UNSUPPORTED_STREAM",
-            hint="start it into a folder or windrow.Memory(), and draw the emitted rows",
+            hint="start it with a folder or windrow.Memory() as its sink, and draw the emitted rows",
         )
     if made_of is None or made_of == ():
         raise UsageError(

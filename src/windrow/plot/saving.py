@@ -58,7 +58,7 @@ def save(chart: Any, path: str | Path, form: str | None = None) -> None:
         import vl_convert  # noqa: F401 - Altair needs it for all but JSON
     except ImportError:
         raise UsageError(
-            "pictures are written by vl-convert-python, which is not installed",
+            "pictures need vl-convert-python, which is not installed",
             condition="MISSING_PACKAGE",
             hint='pip install "altair>=5.5,<7" "vl-convert-python>=1.7"',
         ) from None

@@ -117,7 +117,7 @@ class Line:
             or not _is_same(converted, value)
         ):
             raise InputError(
-                f"{value!r} is no value of type {self.kind}",
+                f"{value!r} is not a value of type {self.kind}",
                 condition="INVALID_VALUE",
                 hint="use a value of the column's type",
             )

@@ -209,7 +209,8 @@ class Definitions:
                 condition="UNSUPPORTED_CONDITION",
                 sql=self.match.sql,
                 span=when.span,
-                hint="compute what reads one row in a subquery in FROM; combine rows by simpler functions",
+                hint="compute the parts that read one row in a subquery in FROM; combine rows with simpler"
+                " functions",
             ) from None
         except WindrowError as error:
             raise error.located(self.match.sql) from None
@@ -248,8 +249,8 @@ class Definitions:
         """The source and the field of a leaf in a condition of this label."""
         if isinstance(leaf, Numbered):
             if self.match.clause.every:
-                hint = "MATCH_NUMBER() may stand in MEASURES: all matches are numbered as they are completed"
-                raise self.unsupported(leaf, "MATCH_NUMBER in DEFINE beside ALL MATCHES", hint)
+                hint = "use MATCH_NUMBER() in MEASURES: matches get their numbers only when they are complete"
+                raise self.unsupported(leaf, "MATCH_NUMBER in DEFINE with ALL MATCHES", hint)
             return self.number(Register(None, kind="number")), "value"
         if isinstance(leaf, Aggregation):
             return self.running_aggregate(leaf), "value"
@@ -431,7 +432,7 @@ class Definitions:
         """The first ORDER BY key, by which times are measured, and whether it descends."""
         if not self.match.is_ordered:
             raise AnalysisError(
-                f"{what} measures by the first ORDER BY key, and there is none",
+                f"{what} measures time by the first ORDER BY key, but there is no ORDER BY",
                 condition="MISSING_ORDER_BY",
                 sqlstate="42601",
                 sql=self.match.sql,
@@ -487,7 +488,7 @@ class Definitions:
         """A time computed from a row."""
         for name, at in references(self.tokens, length.value, frozenset(self.match.members)):
             raise AnalysisError(
-                f"variable {name} stands in a length of time, which is of the first row of the match",
+                f"a length of time cannot read variable {name}: it reads only the first row of the match",
                 condition="INVALID_NAVIGATION",
                 sqlstate="42601",
                 sql=self.match.sql,

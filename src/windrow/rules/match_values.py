@@ -236,7 +236,8 @@ class RowValues:
             bare = len(name.parts) == 1 and self.tokens[start].is_name and start + 1 == name.range[1]
             if bare and find_field(self.visible, name.parts[0]) is not None:
                 raise AnalysisError(
-                    f"column {name.parts[0]} of all rows stands beside columns of {variable}",
+                    f"column {name.parts[0]} has no variable, but other columns of the expression are of"
+                    f" {variable}",
                     condition="MIXED_VARIABLES",
                     sqlstate="42601",
                     sql=self.match.sql,

@@ -296,7 +296,7 @@ class Functions:
     def as_local_time(self, part: Expression, guards: Guards) -> window_plan.PairExpression:
         """A time as local time in the session's time zone."""
         if self.kind(part) not in ("timestamp", "timestamp_ntz"):
-            raise NotTypedError(f"{self.typer.displayed(part)} is no time")
+            raise NotTypedError(f"{self.typer.displayed(part)} is not a time")
         return self.as_kind(part, "timestamp_ntz", guards)
 
     # -- operands ----------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
         name = tokens.text(*source.name)
         if name.lower() in catalog.streams:
             raise NotSupportedError(
-                f"{name} is a stream already, and its rows lag as it was declared",
+                f"{name} is already a stream with a lag of its own",
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=span,
@@ -104,20 +104,21 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
         frame = gateway.sql(SqlText.of("SELECT *", computed, " FROM STREAM ", table))
         if not frame.isStreaming:
             raise NotSupportedError(
-                f"{name} does not stream",
+                f"{name} is not a streaming table or view",
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=span,
-                hint="STREAM is of tables and views over streaming DataFrames",
+                hint="leave STREAM out to read the table; only tables and views over streaming DataFrames"
+                " take it",
             )
         kinds = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
         if len(kinds) < len(frame.columns):
             raise AnalysisError(
-                f"{name} has a column {column.name} already",
+                f"{name} already has a column {column.name}",
                 condition="DUPLICATE_COLUMN",
                 sql=tokens.sql,
                 span=column.span,
-                hint="choose another name for what is computed",
+                hint="choose another name for the computed column",
             )
         log = TableLog(column.name, places={column.name.lower(): column.span}, sql=tokens.sql)
         scale = TimeScale.of(kinds.get(column.name.lower(), ""))
@@ -143,8 +144,8 @@ def refuse_mixed(catalog: Catalog, query: Continuous, sql: str) -> None:
             first = name, kind
         elif kind != first[1]:
             raise AnalysisError(
-                f"rowtimes of {name} are of type {kind.upper()}, and those of {first[0]} of type"
-                f" {first[1].upper()}: they have no order that does not change with the session's zone",
+                f"rowtimes of {name} are of type {kind.upper()}, but those of {first[0]} are of type"
+                f" {first[1].upper()}: their order depends on the session's time zone",
                 condition="MIXED_ROWTIMES",
                 sql=sql,
                 span=span,

@@ -64,10 +64,12 @@ __all__ = [
 ]
 
 # Spark's own text advises a mode that the caller cannot set
-MEND_RECORD = "mend the record, or read the file with spark.read and register the DataFrame"
+MEND_RECORD = "correct the record, or read the file with spark.read and register the DataFrame"
 """The hint for a record that is malformed or cut short."""
 
-_TO_SINKS = "relation.start(sink, checkpoint=…) runs a query over streams, relation.write writes rows"
+_TO_SINKS = (
+    "call relation.start(sink, checkpoint=…) for a query over streams, or relation.write for other rows"
+)
 _PRINTED = 60
 _TRACES = ("_stackTrace", "_stacktrace")  # where exceptions of classic and of Connect sessions have causes
 _STATE = re.compile(r"\s*SQLSTATE: (\w{5}).*$", re.DOTALL)
@@ -85,8 +87,8 @@ _OTHER_TYPES = "DATATYPE_MISMATCH.BINARY_OP_DIFF_TYPES"
 _NO_STREAMING_VIEW = "_LEGACY_ERROR_TEMP_1008"  # of STREAM t, which Spark has too
 _NO_ANSWER = "Python worker failed to connect back"
 _BUSY = (
-    "the machine did not start Python within the ten seconds that Spark waits: run it again, a live query"
-    " with its checkpoint; reduce what the machine does at once"
+    "Python did not start within the ten seconds that Spark waits: run it again, a live query"
+    " with its checkpoint; reduce the load of the machine"
 )
 _CONDITION = re.compile(r"^\[[\w.]+\]\s*")
 
@@ -113,11 +115,11 @@ def translate(
     condition = error.getCondition() or "SPARK_ERROR"
     if "writeStream.start" in str(error):
         return UsageError(
-            "this reads a live stream as a table, but its rows are unbounded",
+            "the query reads a live stream as if it were a table, but a stream never ends",
             condition="LIVE_RELATION",
-            hint="SELECT STREAM … emits its rows, FROM s [RANGE 10 MINUTES] makes a relation of them, and"
-            " EMIT STREAM at the end emits every change: relation.start(sink) starts each of these;"
-            " query.late has the late rows",
+            hint="write SELECT STREAM … for its rows, FROM s [RANGE 10 MINUTES] for a time-varying"
+            " relation, or EMIT STREAM at the end for every change, and start it with"
+            " relation.start(sink); query.late has the late rows",
         )
     kind: type[WindrowError] = ExecutionError
     if isinstance(error, ParseException):
@@ -177,7 +179,7 @@ def _meant_stream(sql: str, span: Span) -> str | None:
     before = sql[: span.start].upper().replace("(", " ").split()
     if sql[span.start : span.stop].upper() != "STREAM" or before[-1:] != ["SELECT"]:
         return None
-    return "SELECT STREAM is of a stream in FROM: a table, a view of Spark's, is none"
+    return "name a stream in FROM: SELECT STREAM does not read tables or Spark's views"
 
 
 def _not_streaming(error: PySparkException, text: SqlText, names: dict[str, str]) -> WindrowError:
@@ -198,11 +200,11 @@ def _not_streaming(error: PySparkException, text: SqlText, names: dict[str, str]
             break
     source, span = found if found is not None else (None, None)
     return AnalysisError(
-        f"{view or 'this'} does not stream",
+        f"{view or 'this relation'} is not a streaming table or view",
         condition="UNSUPPORTED_STREAM",
         sql=source,
         span=span,
-        hint="leave STREAM out to read the table; STREAM is of tables and views over streaming DataFrames",
+        hint="leave STREAM out to read the table; only tables and views over streaming DataFrames take it",
     )
 
 
@@ -231,9 +233,9 @@ def in_window_terms(
     over_windows = aggregate_over_windows(window) if error.condition in _OVER_WINDOWS else None
     if over_windows is not None or error.condition in _BESIDE_VALUES:
         error.span = over_windows or error.span
-        error.message = "an aggregate over all windows stands beside values of single windows"
+        error.message = "an aggregate over all windows cannot be combined with values of single windows"
         example = _of_each_window(error.sql[error.span.start : error.span.stop], window.name, fields)
-        error.hint = f"an aggregate of each window's rows reads {window.name}: {example}"
+        error.hint = f"aggregate the rows of each window {window.name}: {example}"
         return error
     if side is None and error.condition == _OTHER_TYPES:
         rows = [variable.name for variable in window.variables() if variable.role is not Role.POSITION]
@@ -257,21 +259,21 @@ def in_window_terms(
             is_column = column.lower() in {field.lower() for field in fields}
             selected = aliases_before(error.sql, window.span) if side is None else []
             hint = None if is_column or of_from else did_you_mean(path[0], [*known, *selected])
-            what = f"{column} is a column of the rows"
+            what = f"{column} is a column of the input rows"
             if of_from:
-                what = f"{path[0]} is a name of FROM, which ends at WINDOW BY"
+                what = f"{path[0]} is a relation of FROM, which is not visible after WINDOW BY"
             if is_column and side is None and _inside_call(error.sql, error.span):
-                hint = f"{what}: aggregate {window.name}.{column}"
+                hint = f"aggregate {window.name}.{column}: {what}"
             elif is_column:
                 rows = [variable.name for variable in visible if variable.role.value != "AT"]
                 hint = (
-                    f"{what}: write {rows[0]}.{column}"
+                    f"write {rows[0]}.{column}: {what}"
                     if rows
-                    else f"{what}: name the row, as in START AS s WHEN s.{column} …"
+                    else f"name the row, as in START AS s WHEN s.{column} …: {what}"
                 )
             if hint is None:
                 hint = (
-                    f"declared are {', '.join(known)}"
+                    f"use one of {', '.join(known)}"
                     if known
                     else "declare it with AS, AT, PREV AS or NEXT AS"
                 )
@@ -301,7 +303,7 @@ def _of_several(error: WindrowError, window: Window) -> AnalysisError:
         sqlstate=error.sqlstate,
         sql=window.sql,
         span=error.span if error.sql == window.sql and error.span is not None else window.span,
-        hint=f"write the relation before it, such as s.a.{column} of FROM t AS a; or have one column of both:"
+        hint=f"write the relation before it, such as s.a.{column} with FROM t AS a; or merge the columns:"
         f" JOIN … USING ({column})",
     )
 
@@ -328,7 +330,7 @@ def _unbound(marker: str) -> tuple[str, str]:
     if marker == "?" or marker.lstrip(":").startswith(POSITIONAL):
         return "parameter ? has no value", "pass a value for each ?: sql(text, value)"
     name = marker.lstrip(":")
-    return f"parameter {marker} has no value", f"pass it one: sql(text, {name}=…), or --param {name}=…"
+    return f"parameter {marker} has no value", f"pass a value: sql(text, {name}=…), or --param {name}=…"
 
 
 def _message(error: PySparkException) -> str:
@@ -432,7 +434,7 @@ def disk_full(place: str | None = None) -> ExecutionError:
         f"no space is left {f'for {place}' if place else 'on a disk that the query writes to'}",
         condition="DISK_FULL",
         sqlstate="53100",
-        hint="make room and start the query again",
+        hint="free some space and start the query again",
     )
 
 
@@ -494,12 +496,12 @@ def _other_python(text: str) -> WindrowError | None:
     found = _LACKS.search(text)
     if found is None:
         return None
-    lacks = "is of another version" if found[3] else f"lacks {found[1] or found[2]}"
+    lacks = "has another version" if found[3] else f"lacks {found[1] or found[2]}"
     context = SparkContext._active_spark_context  # None on Spark Connect, whose server knows
     theirs = f" ({context.pythonExec})" if context is not None else ""
     return ExecutionError(
         f"the Python of Spark's workers{theirs} {lacks}; this process runs {sys.executable}",
         condition="WORKER_PYTHON",
-        hint="before the session begins, set PYSPARK_PYTHON, or spark.pyspark.python of spark-submit, to a"
-        " Python of that version that has windrow on every worker",
+        hint="set PYSPARK_PYTHON, or spark.pyspark.python of spark-submit, before the session starts, to a"
+        " Python of the same version with windrow installed on every worker",
     )

@@ -215,7 +215,7 @@ def unregistered(name: str) -> str | None:
     """The hint for a name without a table or a similar one; None for a qualified name."""
     if not name.isidentifier():
         return None
-    return f"session.register('{name}', df) names a DataFrame, or files; FROM 'path.csv' reads a file"
+    return f"write session.register('{name}', df) for a DataFrame or files, or FROM 'path.csv' for a file"
 
 
 def _side_output(name: str, known: Collection[str]) -> str | None:
@@ -223,8 +223,8 @@ def _side_output(name: str, known: Collection[str]) -> str | None:
     stream, _, kind = name.lower().rpartition("_")
     if kind not in ("late", "malformed") or stream not in {one.lower() for one in known}:
         return None
-    recorded = "; relation.late has those of recorded streams" if kind == "late" else ""
-    return f"query.{kind} has the {kind} rows of a live query, query = relation.start(…){recorded}"
+    recorded = ", or relation.late of recorded streams," if kind == "late" else ""
+    return f"read query.{kind}{recorded} for the {kind} rows, where query = relation.start(…)"
 
 
 def _as_written(error: WindrowError, read: SqlText) -> WindrowError:

@@ -72,7 +72,7 @@ def with_emitted(
     text = SqlText.of(*parts, verbatim(tokens, at, len(tokens.sql)))
     with gateway.views(frames) as names, gateway.instead(text, names) as read:
         if _reads(read, _live(catalog)):
-            raise _unsupported(tokens, places[0], "beside live streams")
+            raise _unsupported(tokens, places[0], "together with live streams")
         yield read
 
 
@@ -158,6 +158,6 @@ def _unsupported(tokens: TokenList, query: Range, what: str) -> NotSupportedErro
         condition="UNSUPPORTED_CLAUSE",
         sql=tokens.sql,
         span=tokens[at].span,
-        hint="register its result under a name: session.register('name', relation.df); live, start it into"
-        " a table or a folder: relation.start",
+        hint="register its result under a name: session.register('name', relation.df); if it is live,"
+        " start it into a table or a folder: relation.start",
     )

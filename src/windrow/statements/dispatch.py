@@ -483,7 +483,7 @@ def _only_statement(tokens: TokenList) -> Range:
     if len(statements) > 1:
         start, stop = statements[1]
         raise ParseError(
-            "more than one statement",
+            "the text has more than one statement",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens.span(start, stop),

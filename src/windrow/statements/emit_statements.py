@@ -184,8 +184,8 @@ def refuse_rowtime_windows(tokens: TokenList, query: Range, at: Range | None) ->
             condition="MIXED_CLOCKS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else None,
-            hint="they change by rowtime: leave EMIT and AS OF SYSTEM TIME out; relation.changelog() has the"
-            " changes, and relation.at(instant) the rows as of an instant",
+            hint="leave EMIT and AS OF SYSTEM TIME out, as these change by rowtime: call"
+            " relation.changelog() for the changes, or relation.at(instant) for the rows as of an instant",
         )
 
 
@@ -219,11 +219,11 @@ def run_emission(
         first = (emission.says or statement)[0]
         clause = "EMIT" if emission.emit is not None else "a clause of EMIT"
         raise ParseError(
-            f"SELECT STREAM stands beside {clause}, and each says how rows are emitted",
+            f"SELECT STREAM cannot be combined with {clause}",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens[first].span,
-            hint="leave STREAM out after SELECT, or leave out what stands after the query",
+            hint=f"leave STREAM out after SELECT, or leave out {clause}",
         )
     if written is not None and written.sources:
         declare(gateway, catalog, written, keys_of(written).values())
@@ -261,7 +261,7 @@ def _relation(
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=tokens.span(*emission.as_of),
-                hint="start the query without it: its changes add up to the table at every instant",
+                hint="start the query without it, and compute the table at an instant from the changes",
             )
         return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway)
     plan = EmittedPlan(gateway, catalog, live, tokens.sql, query, envelope)
@@ -341,11 +341,11 @@ def _timed(
             silent = arrival is not None and not arrival.watermark and not arrival.may_punctuate
             if silent and not _goes_on(recorded[each]):
                 raise AnalysisError(
-                    f"stream {each} has no watermark: none of its rows is known to be complete",
+                    f"stream {each} has no watermark, so none of its rows is ever final",
                     condition="NO_WATERMARK",
                     sql=tokens.sql,
                     span=watermark,
-                    hint="name the column that has it: CREATE STREAM … (…, WATERMARK bound TIMESTAMP)",
+                    hint="declare the column of watermarks: CREATE STREAM … (…, WATERMARK bound TIMESTAMP)",
                 )
     return timed
 
@@ -381,13 +381,13 @@ def instant_of(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range)
         with gateway.translated():
             tick = made.selectExpr(scale.of_column("t", scale.kind, scale.unit)).collect()[0][0]
     if tick is None:
-        what = "NULL is no time" if kind in known or kind == "void" else f"is of type {kind.upper()}"
+        what = "is NULL" if kind in known or kind == "void" else f"is of type {kind.upper()}"
         raise AnalysisError(
             f"{tokens.text(at[0] - 4, at[0])} {what}",
             condition="INVALID_INSTANT",
             sql=tokens.sql,
             span=tokens.span(*at),
-            hint=f"write a {scale.kind.upper()}, as the stream's PTIME is",
+            hint=f"write a {scale.kind.upper()}, the type of the stream's PTIME",
         )
     return int(tick)
 
@@ -395,7 +395,7 @@ def instant_of(gateway: Gateway, tokens: TokenList, scale: TimeScale, at: Range)
 def _no_stream(tokens: TokenList, emission: Emission) -> AnalysisError:
     at = emission.says or emission.query
     return AnalysisError(
-        "no recorded stream is in this query, so nothing arrives over time",
+        "the query reads no recorded stream, so nothing arrives over time",
         condition="NOT_VARYING",
         sql=tokens.sql,
         span=tokens.span(*at),
@@ -422,5 +422,5 @@ def untimed(tokens: TokenList, at: int, name: str) -> AnalysisError:
         condition="MISSING_PTIME",
         sql=tokens.sql,
         span=tokens[at].span,
-        hint="mark the column that does: CREATE STREAM … (…, PTIME at TIMESTAMP)",
+        hint="declare the column of processing times: CREATE STREAM … (…, PTIME at TIMESTAMP)",
     )

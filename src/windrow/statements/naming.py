@@ -65,7 +65,7 @@ def refuse_taken(gateway: Gateway, catalog: Catalog, tokens: TokenList, create: 
             sqlstate="42723",
             sql=tokens.sql,
             span=tokens[create.target].span,
-            hint="choose another name, or CREATE OR REPLACE STREAM",
+            hint="choose another name, or write CREATE OR REPLACE STREAM",
         )
 
 
@@ -167,16 +167,16 @@ def is_free(gateway: Gateway, catalog: Catalog, tokens: TokenList, view: View, n
             sqlstate="42P07",
             sql=tokens.sql,
             span=tokens[view.words.name_at].span,
-            hint="choose another name, or CREATE OR REPLACE TEMPORARY VIEW",
+            hint="choose another name, or write CREATE OR REPLACE TEMPORARY VIEW",
         )
     if view.columns and len(view.columns) != len(names):
         raise ParseError(
-            f"view has {len(view.columns)} column names for {len(names)} columns",
+            f"view has {len(view.columns)} column names, but its query has {len(names)} columns",
             condition="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
             sqlstate="21S01",
             sql=tokens.sql,
             span=tokens[view.words.name_at].span,
-            hint="name every column of the query once",
+            hint="write one name for each column of the query",
         )
     return True
 

@@ -96,7 +96,8 @@ def _log(gateway: Gateway, catalog: Catalog, tokens: TokenList, past: Past, name
             condition="UNSUPPORTED_STREAM",
             sql=tokens.sql,
             span=tokens.span(*past.clause),
-            hint="make a named stream of it, whose log has a past: CREATE STREAM … LOCATION, INSERT INTO",
+            hint="insert its rows into a named stream, whose log has all rows: CREATE STREAM … LOCATION,"
+            " INSERT INTO",
         )
     log = stream if named is None else named.as_arrived()
     if log.timed is None:
@@ -111,7 +112,7 @@ def _refuse_two_times(tokens: TokenList, past: Past) -> None:
     found = [at for at in clauses_in(tokens, 0, len(tokens)) if tokens.word(at) == "AS"]
     if found:
         raise NotSupportedError(
-            "AS OF SYSTEM TIME of a query with a relation as of a time of its own is not supported",
+            "AS OF SYSTEM TIME of a query with FOR SYSTEM_TIME AS OF is not supported",
             condition="UNSUPPORTED_CLAUSE",
             sql=tokens.sql,
             span=tokens.span(*past.clause),

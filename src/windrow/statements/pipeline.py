@@ -186,7 +186,7 @@ def start_pipeline(
         raise UsageError(
             "the script has no live query",
             condition="NO_LIVE_QUERY",
-            hint="INSERT INTO target SELECT STREAM … is one; other scripts: session.script",
+            hint="write INSERT INTO target SELECT STREAM …, or run other scripts with session.script",
         )
     if checkpoint is None:
         if any(tokens.word(start) == "INSERT" for start, _ in statements):
@@ -215,8 +215,8 @@ def _run(
     word = tokens.word(start)
     is_query = word in _QUERIES or tokens.is_symbol(start, "(")
     if word in _WRITE and not _inserts_stream(tokens, start, stop):
-        hint = "it would be done again at each start; do it once with session.sql"
-        raise unsupported_statement(tokens, start, f"{word} of what is there, in a pipeline", hint)
+        hint = "run it once with session.sql; a pipeline would run it again at each start"
+        raise unsupported_statement(tokens, start, f"{word} of stored rows in a pipeline", hint)
     span = tokens.span(start, stop)
     padded = re.sub(r"[^\n]", " ", tokens.sql[: span.start]) + tokens.sql[span.start : span.stop]
     gateway.reopens, gateway.prefers_live = True, is_query
@@ -224,11 +224,11 @@ def _run(
     if not is_query:
         return None
     if plan is None:
-        hint = "run it apart: session.sql"
-        raise unsupported_statement(tokens, start, "a query of what is there, in a pipeline", hint)
+        hint = "run it separately with session.sql"
+        raise unsupported_statement(tokens, start, "a query over stored rows in a pipeline", hint)
     if sink is None:
         hint = "write INSERT INTO target before it"
-        raise unsupported_statement(tokens, start, "a query without a target, in a pipeline", hint)
+        raise unsupported_statement(tokens, start, "a query without a target in a pipeline", hint)
     return Insert(plan, sink(), "rows")
 
 
@@ -287,9 +287,10 @@ def _refuse_changed(checkpoint: Path, script: list[str]) -> None:
         return
     if stored["version"] != _VERSION:
         raise InputError(
-            f"the checkpoint has version {stored['version']}, this version of Windrow reads {_VERSION}",
+            f"the checkpoint has version {stored['version']}, but this version of Windrow reads version"
+            f" {_VERSION}",
             condition="CHECKPOINT_VERSION",
-            hint="go on with the version of Windrow that wrote it, or start with another checkpoint",
+            hint="use the version of Windrow that wrote it, or start with another checkpoint",
         )
     was = stored["statements"]
     for number, (old, new) in enumerate(itertools.zip_longest(was, script), 1):
@@ -298,7 +299,7 @@ def _refuse_changed(checkpoint: Path, script: list[str]) -> None:
         difference = (
             f"statement {number} is new: {new!r}"
             if old is None
-            else f"statement {number} was {old!r}, and is {'gone' if new is None else repr(new)}"
+            else f"statement {number} was {old!r}, but is {'gone' if new is None else repr(new)}"
         )
         raise InputError(
             f"the checkpoint {checkpoint} is of another script: {difference}",

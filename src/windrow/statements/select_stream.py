@@ -83,7 +83,8 @@ def refuse_gathering_inside(reader: Reader, query: Continuous) -> None:
 
 def _expanded_inside(reader: Reader, span: Span, hint: str) -> NotSupportedError:
     return NotSupportedError(
-        "groups, joins or orders of whole streams around or inside of a stream in FROM are not supported",
+        "GROUP BY, joins or ORDER BY over whole streams, around or inside a stream in FROM, are not"
+        " supported",
         condition="UNSUPPORTED_STREAM",
         sql=reader.tokens.sql,
         span=span,
@@ -137,7 +138,7 @@ def misplaced_within(written: Spelled) -> NotSupportedError:
     assert tokens is not None
     assert within is not None
     return NotSupportedError(
-        "WITHIN after ORDER BY of anything but one stream without a window is not supported",
+        "ORDER BY … WITHIN is supported only over a single stream without a window",
         condition="UNSUPPORTED_STREAM",
         sql=tokens.sql,
         span=tokens.span(within.tokens[0] - 1, within.tokens[1]),
@@ -158,11 +159,11 @@ def _within(gateway: Gateway, catalog: Catalog, query: Query, written: Spelled) 
     length = nanoseconds_of(gateway, tokens, within)
     if length % stream.scale.nanoseconds:
         raise AnalysisError(
-            f"this is no whole number of {stream.scale.unit.lower()}s, in which rowtimes are counted",
+            f"the length is not a whole number of {stream.scale.unit.lower()}s, the unit of rowtimes",
             condition="INVALID_WINDOW_SIZE",
             sql=tokens.sql,
             span=tokens.span(*within.tokens),
-            hint="write a longer interval",
+            hint=f"write a whole number of {stream.scale.unit.lower()}s",
         )
     if name not in catalog.named and stream.live is None:
         raise misplaced_within(written)

@@ -49,7 +49,7 @@ def names_of_script(is_script: bool) -> Iterator[None]:
         unknown = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "UNKNOWN_VARIABLE")
         if is_script and error.condition.startswith(unknown):
             error.hint = (
-                "windows in a script with IF or loops are made before it runs: create what they read before"
-                " it, or run its statements with session.script"
+                "create the tables that windows read before the script, as windows in a script with IF or"
+                " loops are planned first; or run its statements with session.script"
             )
         raise

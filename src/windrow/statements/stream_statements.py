@@ -171,7 +171,10 @@ def _run_query(
             return context.run_query(used)
     if view is not None and not view.words.is_temporary:
         raise unsupported_statement(
-            tokens, start, "a stored view of a continuous query", "create a TEMPORARY VIEW in each session"
+            tokens,
+            start,
+            "a permanent view over a continuous query",
+            "create a TEMPORARY VIEW in each session",
         )
     if isinstance(query, Query) and query.is_temporal:
         reader.refuse_bare_streams(query)
@@ -240,7 +243,7 @@ def _no_view_of_changes(tokens: TokenList, query: Query) -> NotSupportedError:
         condition="UNSUPPORTED_STREAM",
         sql=tokens.sql,
         span=query.span,
-        hint="make a view of the relation, and write CHANGELOG OF (SELECT * FROM it) in the query",
+        hint="make a view v of the relation, and write CHANGELOG OF (SELECT * FROM v) in the query",
     )
 
 
@@ -281,22 +284,24 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
     for word in promises:
         if word in create.options:
             raise NotSupportedError(
-                f"{word} is of named streams",
+                f"{word} applies only to named streams",
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(*create.options[word]),
-                hint="make a stream with LOCATION, and insert the rows into it",
+                hint="create a stream with LOCATION, and insert the rows into it",
             )
     for word in ("ORDERED", "UNORDERED") if create.is_live else _OF_STREAMS:
         if word in create.options:
             raise NotSupportedError(
-                f"{word} is not of streams FROM a table"
+                f"{word} does not apply to streams FROM a table"
                 if not create.is_live
-                else f"{word} is not of streams FROM STREAM: rows are in order, lag, or have bounds",
+                else f"{word} does not apply to streams FROM STREAM",
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(*create.options[word]),
-                hint="what is recorded is there; these are of FROM STREAM and of named streams",
+                hint=f"leave {word} out"
+                if create.is_live
+                else f"leave {word} out, or create the stream FROM STREAM or with LOCATION",
             )
     types = [(column.name, kind(column.kind)) for column in create.columns]
     try:
@@ -368,11 +373,12 @@ def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
     for column in create.columns:
         if column.part and not column.is_rowtime:
             raise NotSupportedError(
-                f"a recorded text has no column of {column.part}",
+                f"a stream from a text file cannot declare a column of {column.part}",
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(*column.tokens),
-                hint="its lines are in order of arrival, and lines with h are bounds",
+                hint="leave it out: the lines of the file are in order of arrival, and lines with h are"
+                " bounds",
             )
 
 
@@ -382,11 +388,11 @@ def _scale_of(gateway: Gateway, tokens: TokenList, rowtime: DeclaredColumn) -> T
     scale = TimeScale.of(simple, rowtime.unit)
     if scale is None:
         raise AnalysisError(
-            f"{simple.upper()} is no type of a rowtime",
+            f"a rowtime cannot be of type {simple.upper()}",
             condition="INVALID_ROWTIME",
             sql=tokens.sql,
             span=tokens.span(*rowtime.tokens),
-            hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit",
+            hint="declare TIMESTAMP, DATE, or BIGINT with a unit",
         )
     return scale
 
@@ -432,11 +438,11 @@ def _dropped(tokens: TokenList, start: int, stop: int, catalog: Catalog) -> str 
         return ""
     if tokens.word(start + 1) == "STREAM":
         raise AnalysisError(
-            f"there is no stream {name}",
+            f"stream {name} does not exist",
             condition="UNKNOWN_STREAM",
             sqlstate="42P01",
             sql=tokens.sql,
             span=tokens[at].span,
-            hint="DROP STREAM IF EXISTS drops what may not be there",
+            hint="write DROP STREAM IF EXISTS if it may not exist",
         )
     return None

@@ -52,7 +52,7 @@ def with_versions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
     first = tokens.word(0) if tokens.word(0) != "EXPLAIN" else tokens.word(1)
     if first not in ("SELECT", "WITH", "(") and not tokens.is_symbol(0, "("):
         raise NotSupportedError(
-            f"a join with versions in {tokens[0].text} is not supported",
+            f"a temporal join in {tokens[0].text} is not supported",
             condition="UNSUPPORTED_STATEMENT",
             sql=text,
             span=tokens.span(joins[0].name, joins[0].after),
@@ -112,11 +112,12 @@ def _windowed(tokens: TokenList, join: AsOf, stream: Stream, catalog: Catalog) -
     rowtimes = {(known.rowtime or "").lower() for known in catalog.streams.values()}
     if column not in rowtimes:
         raise NotSupportedError(
-            f"versions as of {tokens.text(*join.time)}, which is no rowtime, in SELECT STREAM",
+            f"a temporal join as of {tokens.text(*join.time)}, which is not a rowtime, in SELECT STREAM is"
+            " not supported",
             condition="UNSUPPORTED_CLAUSE",
             sql=tokens.sql,
             span=tokens.span(*join.time),
-            hint="rows of a stream are at their rowtime; any column may be named in a query with EMIT",
+            hint="name the rowtime of the other stream, or write a query with EMIT, which takes any column",
         )
     name = piece_of(tokens, join.name, join.name + 1)
     keys = ", ".join(map(quoted, join.keys))
@@ -126,9 +127,9 @@ def _windowed(tokens: TokenList, join: AsOf, stream: Stream, catalog: Catalog) -
 def _refuse_untimed(tokens: TokenList, join: AsOf, stream: Stream) -> None:
     if stream.rowtime is None:
         raise NotSupportedError(
-            f"versions of {tokens[join.name].name} are not supported: no column shows their rowtime",
+            f"a temporal join with {tokens[join.name].name}, which has no rowtime column, is not supported",
             condition="UNSUPPORTED_STREAM",
             sql=tokens.sql,
             span=tokens.span(join.name, join.after),
-            hint="declare the stream with the column of its rowtime",
+            hint="declare the stream with a rowtime column",
         )

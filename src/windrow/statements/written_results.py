@@ -77,8 +77,8 @@ def with_result(
         yield None
         return
     if command.kind != "CREATE" and queries_of(catalog).collected is not None:
-        hint = "it would be inserted again at each start; insert it once with session.sql"
-        raise unsupported_statement(tokens, statement[0], "INSERT of what is there, in a pipeline", hint)
+        hint = "insert the rows once with session.sql; a pipeline would insert them again at each start"
+        raise unsupported_statement(tokens, statement[0], "INSERT of stored rows in a pipeline", hint)
     span = tokens.span(*command.query)
     text = SqlText.of(
         verbatim(tokens, 0, span.start),
@@ -103,8 +103,8 @@ def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: Li
             condition="UNSUPPORTED_STATEMENT",
             sql=tokens.sql,
             span=tokens.span(*command.query),
-            hint="INSERT INTO takes SELECT STREAM … and ISTREAM(…);"
-            " relation.start(…) writes changes of a relation",
+            hint="write INSERT INTO … SELECT STREAM … or ISTREAM(…);"
+            " or call relation.start(…), which writes the changes of a relation",
         )
     return start_insert(gateway, tokens, relation, Table(target, command.columns), target.replace("`", ""))
 

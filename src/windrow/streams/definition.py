@@ -150,13 +150,13 @@ class Definition:
             raise _torn(path, "incomplete") from None
         if not isinstance(values, dict) or values.get("format") != _MARK:
             raise InputError(
-                f"{path} is not the description of a stream",
+                f"{path} is not the definition of a stream",
                 condition="FOREIGN_FILE",
-                hint="name the folder that CREATE STREAM made",
+                hint="name a folder that CREATE STREAM made",
             )
         if values.get("version", FORMAT) != FORMAT:
             raise InputError(
-                f"{path} has format {values['version']}, this version of Windrow reads {FORMAT}",
+                f"{path} has format {values['version']}, but this version of Windrow reads format {FORMAT}",
                 condition="STREAM_VERSION",
                 hint="use the version of Windrow that wrote it",
             )
@@ -166,7 +166,7 @@ class Definition:
         try:
             return _read(values)
         except _OF_OTHER_SHAPE as error:
-            raise _torn(path, "damaged: it does not describe a stream") from error
+            raise _torn(path, "damaged: it is not the definition of a stream") from error
 
 
 def _read(values: dict[str, Any]) -> Definition:
@@ -193,7 +193,7 @@ def _torn(path: object, how: str) -> InputError:
     return InputError(
         f"{path} is {how}",
         condition="TORN_FILE",
-        hint="restore it from a copy; the log beside it does not depend on it",
+        hint="restore it from a copy; the log does not depend on it",
     )
 
 
@@ -221,11 +221,11 @@ def _check_names(columns: pa.Schema) -> None:
             raise AnalysisError(
                 f"column {name} has a name that begins with {PREFIX}",
                 condition="RESERVED_NAME",
-                hint=f"rename it: {PREFIX} is reserved for the log's own columns",
+                hint=f"rename it: {PREFIX} is reserved for columns of the log",
             )
         if name.lower() in known:
             raise AnalysisError(
-                f"column {name} is listed twice", condition="DUPLICATE_COLUMN", hint="name each differently"
+                f"column {name} is listed twice", condition="DUPLICATE_COLUMN", hint="rename one of them"
             )
         known.add(name.lower())
 

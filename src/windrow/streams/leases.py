@@ -136,7 +136,7 @@ def acquire(
                 return lease
         elif not holder.is_logging and time.monotonic() >= until:
             raise UsageError(
-                f"producer {producer} is process {holder.process} on {holder.host}",
+                f"producer {producer} is in use by process {holder.process} on {holder.host}",
                 condition="PRODUCER_TAKEN",
                 sqlstate="55006",
                 hint="use another name, or end that process; its lease expires "
@@ -248,7 +248,7 @@ def _holder(lease: Lease) -> _Holder | None:
             values.get("producer", lease.producer),
             values.get("generation", lease.generation),
         ):
-            raise _foreign(lease.path, "is another lease")
+            raise _foreign(lease.path, "is the lease of another producer")
         after = Place(*values["after"]) if "after" in values else None  # absent in earlier versions
         return _Holder(
             values["host"],
@@ -259,7 +259,7 @@ def _holder(lease: Lease) -> _Holder | None:
             after,
         )
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise _foreign(lease.path, "is no lease") from None
+        raise _foreign(lease.path, "is not a lease") from None
 
 
 def _foreign(path: Path, what: str) -> InputError:
@@ -279,7 +279,7 @@ def _quoted(producer: str) -> str:
     name = quote(producer, safe="").replace(".", "%2E")
     if not name or len(name) > _LONGEST_NAME:
         raise UsageError(
-            f"{producer!r} is no name of a producer",
+            f"{producer!r} is not a name for a producer",
             condition="INVALID_NAME",
             hint=f"use 1 to {_LONGEST_NAME} letters and digits",
         )

@@ -141,7 +141,7 @@ class Log:
             raise InputError(
                 f"file {place.number} of the log has changed: {self.path(place.number)}",
                 condition="LOG_CHANGED",
-                hint="restore the log from a copy with the original file; whatever has read the log up to it"
+                hint="restore the log from a copy with the original file; a reader that has read up to it"
                 " cannot resume with another",
             )
 
@@ -157,9 +157,9 @@ class Log:
             flush(self.files)
         except OSError as error:
             raise ExecutionError(
-                f"entries are in the log, but {self.files} could not be flushed: {error.strerror or error}",
+                f"the entries are in the log, but {self.files} cannot be flushed: {error.strerror or error}",
                 condition="STREAM_NOT_FLUSHED",
-                hint="do not insert them again; a power failure may lose them",
+                hint="do not insert them again; check the disk, as a power failure may lose them",
             ) from error
 
     def last(self, after: int = 0) -> int:
@@ -218,7 +218,7 @@ class Log:
             if found is not None:
                 numbers.append(int(found[1]))
             elif not path.name.startswith((".", "_")):
-                problems.append(_foreign(path, "its name is no number of a log"))
+                problems.append(_foreign(path, "its name is not a number"))
         place: Place | None = None if base else START
         is_chained = False
         for number in range(max(base, 1), max(numbers, default=0) + 1):
@@ -264,7 +264,8 @@ class Log:
         if link.before is None:
             if is_chained:
                 raise _foreign(
-                    self.path(number), "an earlier version of Windrow wrote it, but not the files before it"
+                    self.path(number),
+                    "an earlier version of Windrow wrote it, but a later one wrote the files before it",
                 )
         elif place.checksum is not None and link.before != place.checksum:
             raise InputError(
@@ -314,9 +315,9 @@ class Log:
         base = self.base
         if number < base:
             return InputError(
-                f"the log was trimmed: it begins after file {base}, and file {number} is needed",
+                f"the log was trimmed: it begins after file {base}, but file {number} is needed",
                 condition="LOG_TRIMMED",
-                hint="begin anew: a reader at stream.start, a live query with another checkpoint, a session"
+                hint="start again: a reader at stream.start, a live query with another checkpoint, a session"
                 " with session.stream(name, folder)",
             )
         return InputError(
@@ -329,7 +330,7 @@ class Log:
         if isinstance(error, FileNotFoundError):
             return self._missing(number)
         return InputError(
-            f"{self.path(number)} cannot be read: {error.strerror or error}",
+            f"cannot read {self.path(number)}: {error.strerror or error}",
             condition="UNREADABLE_FILE",
             hint="check the disk and the permissions of the file",
         )
@@ -359,7 +360,7 @@ class Log:
         if metadata[_VERSION] != (_UNCHAINED if link.number is None else _CHAINED):
             version = metadata[_VERSION].decode()
             raise InputError(
-                f"{path} has format {version}, this version of Windrow reads {_CHAINED.decode()}",
+                f"{path} has format {version}, but this version of Windrow reads format {_CHAINED.decode()}",
                 condition="STREAM_VERSION",
                 hint="use the version of Windrow that wrote it",
             )
@@ -382,7 +383,7 @@ def _torn(path: Path) -> InputError:
 
 def _foreign(path: Path, reason: str) -> InputError:
     return InputError(
-        f"{path} is no file of this stream: {reason}",
+        f"{path} is not a file of this stream: {reason}",
         condition="FOREIGN_FILE",
         hint="move it out of the stream's folder",
     )

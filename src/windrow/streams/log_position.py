@@ -123,7 +123,7 @@ class Position:
         values = json.loads(text)
         if values.pop("version", None) not in _READ:
             raise InputError(
-                "a position in a log was written by another version of Windrow",
+                "another version of Windrow wrote a position in a log",
                 condition="CLOCK_VERSION",
                 hint="use the version of Windrow that wrote it",
             )
@@ -316,9 +316,9 @@ def judge(
     files = number[starts]
     if not np.array_equal(files, np.arange(position.number + 1, position.number + 1 + len(files))):
         raise InputError(
-            f"the entries do not follow file {position.number} of the log, the last one read",
+            f"entries are missing after file {position.number} of the log, the last one read",
             condition="MISSING_FILE",
-            hint="restore the log and the checkpoint from copies of one time",
+            hint="restore the log and the checkpoint from copies of the same time",
         )
     writers = dict(position.writers)
     decisions = [

@@ -107,16 +107,16 @@ def stored_base(stream: Path, identity: str) -> Position | None:
         is_whole = False
     if not is_whole:
         raise InputError(
-            f"{path} is damaged: it says what was before the first file of the log",
+            f"{path} is damaged: it records what was before the first file of the log",
             condition="TORN_FILE",
             hint="restore it from a copy of the stream's folder",
         )
     position = Position.from_json(text)
     if (position.identity, position.number) != (identity, number):
         raise InputError(
-            f"{path} is of another stream",
+            f"{path} belongs to another stream",
             condition="FOREIGN_FILE",
-            hint="restore all of the stream's folder from one copy",
+            hint="restore the stream's whole folder from one copy",
         )
     return position
 
@@ -180,9 +180,10 @@ def readers(stream: Path) -> list[ReadingQuery]:
             continue
         except _DAMAGED:
             raise InputError(
-                f"{path} does not say how far a live query has read",
+                f"{path} is damaged: it records how far a live query has read",
                 condition="TORN_FILE",
-                hint="start that query again, which writes it anew; or delete it, if the query has ended",
+                hint="restart that query, which writes the file again; or delete the file, if the query"
+                " has ended",
             ) from None
     return found
 

@@ -37,14 +37,14 @@ def pattern_of(conditions: Iterable[tuple[str, object]], columns: pa.Schema) -> 
             )
         if column in found:
             raise InputError(
-                f"column {column} is named twice", condition="DUPLICATE_COLUMN", hint="name it once"
+                f"column {column} is listed twice", condition="DUPLICATE_COLUMN", hint="name each column once"
             )
         found[column] = _values(column, columns.field(column).type, condition)
     if not found:
         raise UsageError(
             "a pattern without a column matches all rows",
             condition="INVALID_ARGUMENT",
-            hint="name a column, or call finish() if no row follows at all",
+            hint="name a column, or call finish() if no rows follow",
         )
     return Pattern.of(found)
 
@@ -54,7 +54,7 @@ def _values(name: str, kind: pa.DataType, condition: object) -> Values:
         if not condition or not set(condition) <= {*_COMPARISONS}:
             wrong = next((each for each in condition if each not in _COMPARISONS), "nothing")
             raise UsageError(
-                f"{wrong!r} is no comparison of column {name}",
+                f"{wrong!r} is not a comparison for column {name}",
                 condition="INVALID_ARGUMENT",
                 hint=f"use one of {', '.join(_COMPARISONS)}",
             )

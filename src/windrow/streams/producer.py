@@ -200,7 +200,7 @@ class Producer:
             else [control_entry(definition, EntryKind.BOUND, self.name, self._tick(bound, strict=strict))]
         )
         if sequence is not None and sequence < 1:
-            raise _invalid(f"sequence={sequence} is not greater than 0", "number rows from 1 on")
+            raise _invalid(f"sequence={sequence} is not greater than 0", "number rows from 1")
 
         def attempt() -> Receipt:
             first = self.next_sequence if sequence is None else sequence
@@ -341,21 +341,21 @@ class Producer:
         if len(ahead):
             row = int(ahead[0])
             raise InputError(
-                f"{len(ahead)} of {len(ticks)} rows are too far ahead of their processing time: the first, "
-                f"row {row}, has rowtime {formatted(int(ticks[row]))}, and may not be after "
+                f"{len(ahead)} of {len(ticks)} rows are too far ahead of processing time: the first, "
+                f"row {row}, has rowtime {formatted(int(ticks[row]))}, but the limit is "
                 f"{formatted(int(decided.violated[row]))}",
                 condition="LATE_ROWS",
-                hint="nothing was inserted; leave them out, or write them to the log with late='keep'",
+                hint="leave them out, or write them to the log with late='keep'; nothing was inserted",
             )
         late = np.flatnonzero(np.isin(decided.decision[: len(ticks)], (Decision.LATE, Decision.REJECTED)))
         if len(late):
             row = int(late[0])
             raise InputError(
                 f"{len(late)} of {len(ticks)} rows are below the bound of producer {self.name}: the first, "
-                f"row {row}, has rowtime {formatted(int(ticks[row]))}, the bound is "
+                f"row {row}, has rowtime {formatted(int(ticks[row]))}, but the bound is "
                 f"{formatted(int(decided.violated[row]))}",
                 condition="LATE_ROWS",
-                hint="nothing was inserted; leave them out, or write them to the log with late='keep'",
+                hint="leave them out, or write them to the log with late='keep'; nothing was inserted",
             )
 
     # -- the log and the lease -----------------------------------------------------------------------
@@ -364,10 +364,10 @@ class Producer:
         """Run an attempt under the lease; again, if the lease was lost before its entries were in the log."""
         if os.getpid() != self._process:
             raise UsageError(
-                f"producer {self.name} belongs to process {self._process}, and this process is a fork of it",
+                f"producer {self.name} belongs to process {self._process}, of which this process is a fork",
                 condition="PRODUCER_TAKEN",
                 sqlstate="55006",
-                hint="attach a producer of another name in this process",
+                hint="attach a producer with another name in this process",
             )
         with self._lock:
             if is_ahead(self._wrote):  # this machine's clock was set back: read the state again
@@ -376,9 +376,9 @@ class Producer:
             while True:
                 if not self._is_attached:
                     raise UsageError(
-                        f"producer {self.name} has left the stream",
+                        f"producer {self.name} is closed",
                         condition="PRODUCER_CLOSED",
-                        hint="attach it anew with stream.producer",
+                        hint="attach it again with stream.producer",
                     )
                 if not self._lease.is_held():
                     self._lease = self._acquired()

@@ -134,7 +134,7 @@ def breaches(
     if entries.patterns is None and not patterns and not stream:
         return Breaches(np.zeros(len(entries), bool), patterns, stream)
     rows = entries.rows
-    assert rows is not None, "entries have rows where there are patterns"
+    assert rows is not None, "entries with patterns have no rows"
     in_force = _InForce(patterns, stream, standing, rows.schema)
     if not in_force.take(entries):
         return None

@@ -27,12 +27,12 @@ def pattern_of(text: str, columns: pa.Schema) -> Pattern:
         if unknown is not None:
             known = [name for name in columns.names if not name.startswith("__")]
             raise InputError(
-                f"{text} is no punctuation of these rows, which have no column {unknown}",
+                f"{text} is not a punctuation of the rows, which have no column {unknown}",
                 condition="INVALID_VALUE",
-                hint=did_you_mean(unknown, known) or f"columns are {', '.join(known)}",
+                hint=did_you_mean(unknown, known) or f"use one of the columns {', '.join(known)}",
             ) from None
         raise InputError(
-            f"{text} is no punctuation of these rows",
+            f"{text} is not a punctuation of the rows",
             condition="INVALID_VALUE",
             hint="write JSON: columns with lists of values, NULL and ranges, such as"
             ' {"auction": [42]} or {"hour": [{"in": {">=": 3, "<": 5}}]}',

@@ -52,7 +52,7 @@ def to_table(rows: Rows, columns: pa.Schema) -> pa.Table:
 
 def _no_rows(found: object) -> UsageError:
     return UsageError(
-        f"{type(found).__name__} is no row",
+        f"{type(found).__name__} is not a row",
         condition="NOT_ROWS",
         hint="pass mappings of columns to values, a pandas DataFrame, or an Arrow table",
     )
@@ -142,7 +142,7 @@ def _matched(names: Sequence[str], columns: pa.Schema) -> dict[str, str]:
             )
         if column in found:
             raise InputError(
-                f"column {column} is named twice, as {found[column]} and as {name}",
+                f"column {column} appears twice, as {found[column]} and as {name}",
                 condition="DUPLICATE_COLUMN",
                 hint="leave one of them out",
             )
@@ -178,7 +178,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 
 def _invalid(field: pa.Field, reason: str) -> InputError:
-    hint = "nothing was inserted; convert the values first"
+    hint = "convert the values first; nothing was inserted"
     if pa.types.is_timestamp(field.type) and field.type.tz is not None:
         hint += ": give times a zone, as datetime(…, tzinfo=timezone.utc)"
     return InputError(

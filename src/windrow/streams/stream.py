@@ -142,7 +142,7 @@ class NamedStream:
             foreign = sorted(path.name for path in folder.iterdir() if path.name not in known)
             if foreign:
                 raise UsageError(
-                    f"folder {folder} contains {foreign[0]}, which is no part of a stream",
+                    f"folder {folder} contains {foreign[0]}, which does not belong to a stream",
                     condition="FOLDER_NOT_EMPTY",
                     hint="name an empty folder, or one that does not exist",
                 )
@@ -151,7 +151,7 @@ class NamedStream:
             with written(folder / "pending", definition.to_json().encode()) as path:
                 if not claim(path, folder / _DEFINITION):
                     raise UsageError(
-                        f"there is a stream in {folder}",
+                        f"folder {folder} already contains a stream",
                         condition="STREAM_ALREADY_EXISTS",
                         sqlstate="42710",
                         hint="open it with CREATE STREAM IF NOT EXISTS or NamedStream.open,"
@@ -176,10 +176,10 @@ class NamedStream:
             text = path.read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError):
             raise InputError(
-                f"there is no stream in {folder}",
+                f"folder {folder} contains no stream",
                 condition="STREAM_NOT_FOUND",
                 sqlstate="42704",
-                hint="make one with CREATE STREAM, or NamedStream.create",
+                hint="make a stream with CREATE STREAM or NamedStream.create",
             ) from None
         except UnicodeDecodeError:
             text = ""
@@ -189,7 +189,7 @@ class NamedStream:
                 raise InputError(
                     f"folder {folder / part} is missing",
                     condition="MISSING_FILE",
-                    hint="make an empty folder of this name: its content is not needed"
+                    hint="make an empty folder with this name: its content is not needed"
                     if part in ("positions", "pending")
                     else "restore it from a copy",
                 )
@@ -373,7 +373,7 @@ class NamedStream:
             raise UsageError(
                 why,
                 condition="INVALID_ARGUMENT",
-                hint="say how old the entries are that are deleted: trim(older_than=7 * 86400)",
+                hint="pass the age in seconds from which entries are deleted: trim(older_than=7 * 86400)",
             )
         total = 0
         while found := self._trim_some(time.time_ns() // 1000 - round(age * 1e6)):
@@ -502,9 +502,9 @@ class NamedStream:
     def _checked(self, position: Position) -> Position:
         if position.identity != self.definition.identity:
             raise UsageError(
-                f"file {position.number} is in the log of another stream",
+                f"the position at file {position.number} is in the log of another stream",
                 condition="FOREIGN_POSITION",
-                hint="use a position of this stream; if the stream was made anew, begin at its start",
+                hint="use a position of this stream; if the stream was created again, begin at its start",
             )
         self.log.verify(position.place)
         return position

@@ -134,7 +134,7 @@ def refuse_alias_before(tokens: TokenList, index: int) -> None:
     if alias > 0 and tokens[alias].is_name and tokens[before].is_name and begins_relation(tokens, before):
         window, name, source = tokens.text(index, tokens.partner[index] + 1), tokens[alias], tokens[before]
         raise ParseError(
-            f"alias {name.name} stands before the window",
+            f"alias {name.name} must follow the window",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=name.span,
@@ -379,7 +379,7 @@ def named_columns(tokens: TokenList, bracket: int, clause: str) -> tuple[tuple[s
     for start, stop in columns or [(bracket, bracket)]:
         if stop - start != 1 or not tokens[start].is_name:
             raise ParseError(
-                f"{clause} takes names of columns of the query",
+                f"{clause} takes only column names of the query",
                 condition="PARSE_SYNTAX_ERROR",
                 sql=tokens.sql,
                 span=tokens.span(start, stop) if start < stop else tokens[bracket].span,

@@ -214,7 +214,9 @@ class LengthReader:
         text, after = tokens[start].text, start + 1
         if tokens[start].kind is TokenKind.NUMBER and not self._is_operator(after):
             if not text.isdigit() or int(text) == 0:
-                raise self.wrong(f"{text} is no number of rows", start, "write a whole number from 1 on")
+                raise self.wrong(
+                    f"{text} is not a number of rows", start, "write a whole number of 1 or more"
+                )
             return Length((start, after), Decimal(text), counts_rows=True)
         self._refuse_operator(self.stop - 1)
         return Length((start, self.stop), counts_rows=True)
@@ -225,7 +227,7 @@ class LengthReader:
         found = ""
         if at < self._last or (at < len(self.tokens) and self.tokens[at].kind is TokenKind.SYMBOL):
             found = f", found {self.tokens[at].text}"
-        sign = " (a sign is none)" if found.endswith(" -") else ""
+        sign = " (a length has no sign)" if found.endswith(" -") else ""
         return self.wrong(f"expected {expected} {self.place}{found}{sign}", at, None, "PARSE_SYNTAX_ERROR")
 
     def wrong(
@@ -256,7 +258,7 @@ class LengthReader:
         text = tokens[start].text
         if not re.fullmatch(r"\d+(\.\d*)?|\.\d+", text):
             hint = "write a number and a unit, such as 10 MINUTES"
-            raise self.wrong(f"{text} is no length of time", start, hint)
+            raise self.wrong(f"{text} is not a length of time", start, hint)
         at = start + 1
         unit = tokens.word(at).removesuffix("S") if at < self.stop else ""
         if unit and unit not in LENGTH_UNITS:
@@ -272,8 +274,8 @@ class LengthReader:
             hint = "write days, hours, minutes or seconds, such as 30 DAYS"
             return self.wrong(f"a {unit.lower()} has no fixed length", at, hint)
         names = [each + "S" for each in LENGTH_UNITS]
-        hint = did_you_mean(written, names) or f"units are {', '.join(names)}"
-        return self.wrong(f"{written} is no unit of time", at, hint, "UNKNOWN_UNIT")
+        hint = did_you_mean(written, names) or f"use one of {', '.join(names)}"
+        return self.wrong(f"{written} is not a unit of time", at, hint, "UNKNOWN_UNIT")
 
     def _interval_end(self, start: int) -> int:
         """The token after the values and units that follow INTERVAL; `start` if there is no INTERVAL."""

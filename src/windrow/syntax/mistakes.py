@@ -55,12 +55,12 @@ def meant_clause(sql: str) -> WindrowError | None:
         if tokens.is_symbol(index + 1, "(") and (meant := _meant_match(tokens, index)) is not None:
             return meant
         if _begins_windows(tokens, index + 1) and _is_nearly(word, "WINDOW", "WINDOWBY"):
-            message = "WINDOW stands without BY" if word == "WINDOW" else f"{word} is no clause of a query"
+            message = "WINDOW lacks BY" if word == "WINDOW" else f"{word} is not a clause of a query"
             hint = f"write WINDOW BY {tokens[index + 1].text} AS (TYPE …)"
             return _misspelt(tokens, index, index + 1, message, hint)
         is_right = (word, tokens.word(index + 1)) == ("WINDOW", "BY")
         if _begins_windows(tokens, index + 2) and _is_nearly(word, "WINDOW") and not is_right:
-            message = f"{tokens.text(index, index + 2)} is no clause of a query"
+            message = f"{tokens.text(index, index + 2)} is not a clause of a query"
             return _misspelt(tokens, index, index + 2, message, "did you mean WINDOW BY?")
         if tokens.word(index + 1) == "BY" and (meant := _meant_by(tokens, index)) is not None:
             return meant
@@ -88,7 +88,7 @@ def _meant_by(tokens: TokenList, index: int) -> ParseError | None:
     hint = did_you_mean(word, _BY_OF_OVER if is_over else _BY, is_word=True)
     if hint is None or word in _BY_OF_TABLES:
         return None
-    message = f"{tokens.text(index, index + 2)} is no clause of {'OVER' if is_over else 'a query'}"
+    message = f"{tokens.text(index, index + 2)} is not a clause of {'OVER' if is_over else 'a query'}"
     return _misspelt(tokens, index, index + 2, message, f"{hint[:-1]} BY?")
 
 
@@ -100,10 +100,10 @@ def _misspelt(tokens: TokenList, start: int, stop: int, message: str, hint: str)
 def _meant_match(tokens: TokenList, index: int) -> ParseError | None:
     """The error for a misspelt MATCH_RECOGNIZE before a bracket, or for one of its parts."""
     word, parts = tokens.word(index), has_parts(tokens, index + 1)
-    message, at = "MATCH_RECOGNIZE lacks its parts", index
+    message, at = "MATCH_RECOGNIZE has no clauses", index
     hint: str | None = "write t MATCH_RECOGNIZE (ORDER BY … PATTERN (…) DEFINE …)"
     if word != "MATCH_RECOGNIZE":
-        message = f"{tokens[index].text} is no clause of a query"
+        message = f"{tokens[index].text} is not a clause of a query"
         hint = did_you_mean(word, ["MATCH_RECOGNIZE"]) if parts else None
     elif parts:
         message, hint = "", None
@@ -113,7 +113,7 @@ def _meant_match(tokens: TokenList, index: int) -> ParseError | None:
             between = tokens[at - 1].is_name and tokens[at].is_name and tokens[at + 1].is_name
             hint = did_you_mean(tokens[at].text, ["MEASURES"]) if between else None
             if hint is not None and tokens.word(at) != "MEASURES":
-                message = f"{tokens[at].text} is no part of MATCH_RECOGNIZE"
+                message = f"{tokens[at].text} is not a clause of MATCH_RECOGNIZE"
                 break
     if not message or hint is None:
         return None
@@ -351,8 +351,10 @@ def named_like_variable(sql: str, span: Span, clause: Span, rows: Collection[str
         if not is_read or is_part or not tokens[at].is_name:
             continue
         if name.lower() in map(str.lower, aliases_before(sql, clause)):
-            return f"{name} is the row variable here, not the column of SELECT: give one of them another name"
-        return f"{name} is a row: compare one of its columns, {name}.x"
+            return (
+                f"rename the variable or the alias: {name} is the row variable here, not the column of SELECT"
+            )
+        return f"compare a column, such as {name}.x: {name} is a row"
     return None
 
 
@@ -381,7 +383,7 @@ def meant_function(sql: str, span: Span) -> str | None:
     >>> meant_function("SELECT CUNT(*) FROM t", Span(7, 14))
     'did you mean count?'
     >>> meant_function("SELECT tumble(a) FROM t", Span(7, 16))
-    'TUMBLE stands in FROM: TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 10 MINUTES); group by wstart and wend'
+    'write FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 10 MINUTES), and group by wstart and wend'
     """
     tokens = _tokens(sql)
     at = _at(tokens, span)
@@ -390,7 +392,7 @@ def meant_function(sql: str, span: Span) -> str | None:
     window = _GROUPED_WINDOW.fullmatch(tokens.word(at))
     if window is not None:
         call = f"{window[1]}(TABLE t, DESCRIPTOR(ts), {_LENGTHS[window[1]]})"
-        return f"{window[1]} stands in FROM: {call}; group by wstart and wend"
+        return f"write FROM {call}, and group by wstart and wend"
     known = (*_OF_PATTERNS, *_FUNCTIONS) if _is_in_match(tokens, at) else _FUNCTIONS
     return did_you_mean(tokens.word(at), known, is_word=True)
 
@@ -404,15 +406,15 @@ def variable_before_clause(sql: str, span: Span) -> str | None:
             if tokens[index].start == span.start and tokens[index].name.lower() in declared:
                 name = tokens[index].name
                 return (
-                    f"{name} is declared by WINDOW BY, which comes after: leave {name}. out to filter the "
-                    "rows, or filter the windows in HAVING after the clause"
+                    f"leave {name}. out to filter the input rows, as WINDOW BY declares {name} after them;"
+                    " or filter the windows in HAVING after the clause"
                 )
     return None
 
 
 _NEIGHBOURS = {
-    "LAG": "PREV AS p names the row before: START AS s PREV AS p WHEN p.",
-    "LEAD": "NEXT AS n names the row after: END AS e NEXT AS n WHEN n.",
+    "LAG": "name the row before with PREV AS p: START AS s PREV AS p WHEN p.",
+    "LEAD": "name the row after with NEXT AS n: END AS e NEXT AS n WHEN n.",
 }
 """Functions of OVER that newcomers use in a condition of WINDOW BY, and what to write instead."""
 
@@ -468,7 +470,7 @@ def behind_match(sql: str) -> str | None:
         tokens.word(at + 1) == "ROWS" for at in tokens.places("ALL")
     ):
         return None
-    return "MATCH_RECOGNIZE returns its keys and MEASURES: add a measure, or write ALL ROWS PER MATCH"
+    return "add a measure, or write ALL ROWS PER MATCH: MATCH_RECOGNIZE returns its keys and MEASURES"
 
 
 def is_name_of_from(sql: str, clause: Span, name: str) -> bool:
@@ -525,7 +527,7 @@ def misplaced_to_stream(tokens: TokenList, index: int) -> ParseError:
     else:
         hint = f"write all columns into it, SELECT {word}({inside}, …) FROM …, or {word}(SELECT … FROM …)"
     return ParseError(
-        f"{word} is not over a whole query",
+        f"{word} must contain a whole query",
         condition="PARSE_SYNTAX_ERROR",
         sql=tokens.sql,
         span=tokens.span(index, close + 1),

@@ -96,7 +96,7 @@ def _without_from(tokens: TokenList, level: list[int], window: int) -> ParseErro
     near = (index for index in level if did_you_mean(tokens.word(index), ["FROM"], is_word=True) is not None)
     at = next(near, None)
     return ParseError(
-        "query block has WINDOW BY and no FROM",
+        "query block has WINDOW BY but no FROM",
         condition="PARSE_SYNTAX_ERROR",
         sql=tokens.sql,
         span=tokens.span(window, window + 2) if at is None else tokens[at].span,
@@ -122,7 +122,7 @@ def _query_of(tokens: TokenList, window: int) -> BlockText:
     stop = set_after[0] if set_after else level_stop
     if not starts or (set_before and starts[-1] < set_before[-1]):
         raise ParseError(
-            "WINDOW BY stands outside a SELECT",
+            "WINDOW BY is outside a SELECT",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens.span(window, window + 2),
@@ -213,9 +213,7 @@ def clause_words(tokens: TokenList, level: list[int]) -> dict[str, int]:
             continue
         if word == "LET" and "GROUP" not in marks:
             if "FROM" in marks and tokens.is_symbol(index + 2, "="):
-                raise _misplaced(
-                    tokens, index, "LET stands without GROUP BY", "write GROUP BY … LET n = COUNT(*)"
-                )
+                raise _misplaced(tokens, index, "LET needs GROUP BY", "write GROUP BY … LET n = COUNT(*)")
             continue
         if word in ("FROM", "WHERE", "GROUP", "LET", "HAVING", "QUALIFY", "WINDOW") and (
             word == "FROM" or "FROM" in marks
@@ -231,7 +229,7 @@ def _misplaced(tokens: TokenList, index: int, message: str, hint: str) -> ParseE
 
 
 def _second_clause(tokens: TokenList, window: int) -> ParseError:
-    hint = "make one of them a subquery in FROM"
+    hint = "move one of them into a subquery in FROM"
     return _misplaced(tokens, window, "query block has two WINDOW BY clauses", hint)
 
 
@@ -258,7 +256,7 @@ def _refuse_tail_before_window(tokens: TokenList, level: list[int]) -> None:
         if (sorts or limits) and not tokens.is_symbol(index - 1, "."):
             words = f"{word} BY" if sorts else word
             hint = f"put {words} after WINDOW BY, or in a subquery in FROM"
-            raise _misplaced(tokens, index, f"{words} stands before WINDOW BY", hint)
+            raise _misplaced(tokens, index, f"{words} must follow WINDOW BY", hint)
 
 
 def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
@@ -273,7 +271,7 @@ def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
             index = tokens.partner[index]  # a subquery has names of its own
         elif tokens.word(index) == "OVER" and tokens.is_symbol(index - 1, ")") and is_window(index + 1):
             raise AnalysisError(
-                f"{window} is no window of OVER",
+                f"{window} is not a window of OVER",
                 condition="MISSING_WINDOW_SPECIFICATION",
                 sqlstate="42P20",
                 sql=tokens.sql,
@@ -287,12 +285,13 @@ def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
             and tokens.is_symbol(index + 2, "*")
         ):
             raise AnalysisError(
-                f"{window} is an array of rows and has no columns for a star",
+                f"{window} is an array of rows, so {window}.* has no columns",
                 condition="INVALID_USAGE_OF_STAR_OR_REGEX",
                 sqlstate="42000",
                 sql=tokens.sql,
                 span=tokens.span(index, index + 3),
-                hint=f"COUNT({window}) counts the rows, inline({window}) returns each with its columns",
+                hint=f"write COUNT({window}) to count the rows, or inline({window}) to return each with its"
+                " columns",
             )
         index += 1
 

@@ -251,11 +251,11 @@ def _pair(sql: str, tokens: list[Token]) -> tuple[dict[int, int], tuple[int, ...
         if closing:
             if not opened or _OPENING[tokens[opened[-1]].text] != token.text:
                 raise ParseError(
-                    f"bracket {token.text} closes nothing",
+                    f"bracket {token.text} has no matching opening bracket",
                     condition="PARSE_SYNTAX_ERROR",
                     sql=sql,
                     span=token.span,
-                    hint="remove it or open it before",
+                    hint="remove it, or add the opening bracket",
                 )
             partner[index], partner[opened[-1]] = opened[-1], index
             opened.pop()
@@ -264,12 +264,12 @@ def _pair(sql: str, tokens: list[Token]) -> tuple[dict[int, int], tuple[int, ...
             opened.append(index)
             if len(opened) > _DEEPEST:
                 raise ParseError(
-                    f"brackets stand in each other more than {_DEEPEST} deep",
+                    f"brackets are nested more than {_DEEPEST} deep",
                     condition="FAILED_TO_PARSE_TOO_COMPLEX",
                     sqlstate="54001",
                     sql=sql,
                     span=token.span,
-                    hint="compute a part of it in a subquery of its own, or in a view",
+                    hint="move a part of the query into a view",
                 )
     if opened:
         token = tokens[opened[-1]]

@@ -146,7 +146,7 @@ class _Parser(Cursor):
         for index in range(start + 1, stop):
             if self.tokens.word(index) in ("ROWS", "RANGE", "GROUPS"):
                 self.at = index
-                self.fail(["START"], "a frame of OVER is written with LABEL, START and END here")
+                self.fail(["START"], "write LABEL, START and END instead of a frame")
             following = self.tokens.word(index + 1) if index + 1 < stop else ""
             if self.tokens[index].is_name and following in ("AS", "AT", "PREV", "NEXT", "WHEN"):
                 self.at = index
@@ -186,11 +186,11 @@ class _Parser(Cursor):
                 self.fail([f"a name after {role.value}"])
             if any(variable.role is role for variable in found):
                 raise ParseError(
-                    f"{role.value} stands twice in one boundary",
+                    f"{role.value} appears twice in one boundary",
                     condition="PARSE_SYNTAX_ERROR",
                     sql=self.tokens.sql,
                     span=self.tokens.span(first, self.at + 1),
-                    hint="each of AS, AT, PREV AS and NEXT AS may stand once",
+                    hint="write each of AS, AT, PREV AS and NEXT AS at most once",
                 )
             token = self.tokens[self.at]
             found.append(Variable(token.name, side, role, token.span))
@@ -202,7 +202,7 @@ class _Parser(Cursor):
         for name, span in named:
             if name.startswith("__"):
                 raise AnalysisError(
-                    f"name {name} begins with two underscores, as columns that Windrow adds do",
+                    f"name {name} begins with two underscores, which are reserved for Windrow's columns",
                     condition="RESERVED_NAME",
                     sqlstate="42939",
                     sql=self.tokens.sql,
@@ -218,7 +218,7 @@ class _Parser(Cursor):
                     sqlstate="42712",
                     sql=self.tokens.sql,
                     span=variable.span,
-                    hint=f"the name is taken by {seen[variable.name.lower()]}; give this variable another",
+                    hint=f"rename this variable: the name is in use by {seen[variable.name.lower()]}",
                 )
             seen[variable.name.lower()] = f"{variable.side.name} {variable.role.value}"
 
@@ -290,5 +290,5 @@ class _Parser(Cursor):
             span=self.here(),
             hint=hint
             or did_you_mean(found, expected)
-            or "the order is TYPE, PARTITION BY, ORDER BY, LABEL, START, END",
+            or "use the order TYPE, PARTITION BY, ORDER BY, LABEL, START, END",
         )

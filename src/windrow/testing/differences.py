@@ -32,7 +32,7 @@ def assert_same_rows(expected: Iterable[Row], found: Iterable[Row], when: str = 
     """
     lines = differences(expected, found)
     if lines:
-        raise AssertionError("\n".join([f"other rows{' ' if when else ''}{when}:", *lines]))
+        raise AssertionError("\n".join([f"different rows{' ' if when else ''}{when}:", *lines]))
 
 
 def differences(expected: Iterable[Row], found: Iterable[Row]) -> list[str]:
@@ -72,7 +72,9 @@ def _text(row: Row) -> str:
 def _values(row: Row) -> tuple[Any, ...]:
     if isinstance(row, str | bytes):
         raise UsageError(
-            f"{row!r} is no row", condition="INVALID_ARGUMENT", hint="write a tuple of values, or a mapping"
+            f"{row!r} is not a row",
+            condition="INVALID_ARGUMENT",
+            hint="write a tuple of values, or a mapping",
         )
     return tuple(map(_comparable, row.values() if isinstance(row, Mapping) else row))
 

@@ -98,14 +98,14 @@ class Script:
         """
         unknown = next((option for option in options if option not in _OPTIONS), None)
         if unknown is not None:
-            known = f"options are {', '.join(_OPTIONS)}"
+            known = f"use one of {', '.join(_OPTIONS)}"
             hint = "call script.bound for each bound" if unknown == "bound" else known
             raise UsageError(
                 f"a script's stream has no option {unknown}", condition="UNKNOWN_OPTION", hint=hint
             )
         if name.lower() in self._streams:
             raise UsageError(
-                f"the script has a stream {name}",
+                f"the script already has a stream {name}",
                 condition="STREAM_ALREADY_EXISTS",
                 sqlstate="42723",
                 hint="make another script for another test",
@@ -137,7 +137,7 @@ class Script:
                 error.hint = hint
                 raise
         if not isinstance(columns, StructType):
-            raise UsageError(f"{schema!r} is no schema", condition="INVALID_ARGUMENT", hint=hint)
+            raise UsageError(f"{schema!r} is not a schema", condition="INVALID_ARGUMENT", hint=hint)
         return columns
 
     def rows(self, stream: str, *rows: Row) -> Script:
@@ -160,9 +160,9 @@ class Script:
         known = self._known(stream)
         if instant is None:
             raise UsageError(
-                "NULL is no bound",
+                "NULL is not a bound",
                 condition="INVALID_ARGUMENT",
-                hint="leave it out: the end of a script closes all producers",
+                hint="leave the call out: the end of a script closes all producers",
             )
         bound = {known.rowtime: instant}
         if known.producer is not None:
@@ -199,7 +199,7 @@ class Script:
         if plan is None:
             names = ", ".join(sorted(self._streams)) or "none yet"
             raise UsageError(
-                "the query reads no stream of the script as a stream",
+                "the query reads no stream of the script",
                 condition="NOT_LIVE",
                 hint="write SELECT STREAM … FROM s, or a window over the stream: FROM s [RANGE 10 MINUTES];"
                 f" streams are {names}",
@@ -259,7 +259,7 @@ class Script:
             assert_same_rows(wanted, played.rows, f"emitted {when}")
             if late is not None and len(played.late) != late:
                 lines = [f"  {row['stream']} {row['row']}, below {row['bound']}" for row in played.late]
-                counted = f"{len(lines)} rows are late, and not {late}, {when}:"
+                counted = f"{len(lines)} rows are late, expected {late}, {when}:"
                 raise AssertionError("\n".join([counted, *lines]))
             found.append(played)
         return found[1]
@@ -270,9 +270,9 @@ class Script:
             known = self._known(name)
             if plan.catalog.streams[name].live is not known.declared:
                 raise UsageError(
-                    f"the stream {name} of the session is no longer that of this script",
+                    f"another script has replaced stream {name} of the session",
                     condition="STREAM_DIFFERS",
-                    hint="play a script before another one declares a stream of that name",
+                    hint="play a script before another script declares a stream of the same name",
                 )
 
     # -- what arrives --------------------------------------------------------------------------------
@@ -319,7 +319,8 @@ class Script:
                     arriving = self.session.spark.createDataFrame(own, schema).coalesce(1)
                 except (PySparkTypeError, PySparkValueError) as error:
                     raise UsageError(
-                        f"a value in the rows of {name} is not of its column's type: {error.getMessage()}",
+                        f"a value in the rows of {name} does not have the type of its column:"
+                        f" {error.getMessage()}",
                         condition="INVALID_VALUE",
                         hint="write values of Python's types: 1.0 for a DOUBLE, a datetime for a TIMESTAMP",
                     ) from None

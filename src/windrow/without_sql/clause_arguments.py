@@ -103,7 +103,7 @@ def check_rows(rows: object, function: str) -> None:
         raise UsageError(
             f"{function} takes a DataFrame or a relation, not {rows!r:.60}",
             condition="NOT_A_DATAFRAME",
-            hint="for a table by name use session.table(name)",
+            hint="pass session.table(name) for a table by name",
         )
     if rows.isStreaming:
         raise NotSupportedError(
@@ -190,7 +190,7 @@ def as_sql(item: Expression, argument: str, hint: str = _FIRST) -> str:
     text = item if isinstance(item, str) else column_text(item)
     if not isinstance(text, str):
         raise UsageError(
-            f"{argument}: this Column cannot be written as SQL, as one with a Python function",
+            f"{argument}: the Column cannot be written as SQL; it may contain a Python function",
             condition="INVALID_ARGUMENT",
             hint=hint,
         )
@@ -224,7 +224,7 @@ def refuse_direction(keys: Items) -> None:
         raise UsageError(
             "partition_by has a Column with a direction",
             condition="INVALID_ARGUMENT",
-            hint="leave .asc() and .desc() out; order_by takes them",
+            hint="leave .asc() and .desc() out; only order_by takes them",
         )
 
 

@@ -37,7 +37,7 @@ def duration_of(length: object, option: str) -> datetime.timedelta:
         found = _micros(length, option)
         length = None if found is None else datetime.timedelta(microseconds=found)
     if not isinstance(length, datetime.timedelta):
-        raise _invalid(option, "is no length of time", f"write {option}='10 seconds', or a timedelta")
+        raise _invalid(option, "is not a length of time", f"write {option}='10 seconds', or a timedelta")
     if length < datetime.timedelta(0):
         raise _invalid(option, "is negative", "write a length of 0 or more")
     return length
@@ -53,8 +53,8 @@ def _micros(text: str, option: str) -> int | None:
         unit = written.upper().removesuffix("S")
         if unit not in LENGTH_UNITS:
             names = [f"{each.lower()}s" for each in LENGTH_UNITS]
-            hint = did_you_mean(written.lower(), names) or f"units are {', '.join(names)}"
-            raise _invalid(option, f"has {written}, which is no unit of time", hint)
+            hint = did_you_mean(written.lower(), names) or f"use one of {', '.join(names)}"
+            raise _invalid(option, f"has {written}, which is not a unit of time", hint)
         nanoseconds += Decimal(number) * LENGTH_UNITS[unit]
     return int(nanoseconds // 1000)
 

@@ -103,7 +103,7 @@ def test_a_stretch_may_go_beyond_the_type_where_the_window_does_not() -> None:
     integers = table(pa.int64(), [big, big, big, -big, -big, 1], 6)
     spec = AggregateSpec("sum", "x", pa.int64())
     assert left_out(spec, integers, [(0, 3)], [(0, 6)]).to_pylist() == [big + 1]
-    with pytest.raises(ExecutionError, match="does not fit bigint"):
+    with pytest.raises(ExecutionError, match="does not fit into BIGINT"):
         left_out(spec, integers, [(0, 3)], [(0, 4)])
     wide = Decimal(9 * 10**37)
     decimals = table(pa.decimal128(38, 0), [wide, wide, wide, -wide, -wide], 5)

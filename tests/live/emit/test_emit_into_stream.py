@@ -141,7 +141,7 @@ def test_a_stream_in_order_takes_no_rows_that_promises_of_keys_complete(session,
     session.sql(
         f"CREATE STREAM base (ROWTIME ts BIGINT UNIT SECONDS, k STRING, v INT) LOCATION '{tmp_path / 'base'}'"
     )
-    with pytest.raises(NotSupportedError, match="make the stream UNORDERED"):
+    with pytest.raises(NotSupportedError, match="declare the stream UNORDERED"):
         session.sql(f"INSERT INTO totals {TOTALS.replace('TABLE s', 'TABLE base')}")
     for name in ("totals", "base"):
         session.sql(f"DROP STREAM {name}")

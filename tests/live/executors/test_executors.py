@@ -336,7 +336,7 @@ def test_the_state_store_has_to_be_rocksdb(spark, session):
 
 REFUSED = {
     "SELECT DISTINCT lower(rpad(k, v, 'x')) AS l FROM s [RANGE 5 SECONDS]": "expressions that Spark alone",
-    "SELECT s.k FROM s [RANGE 5 SECONDS] JOIN (VALUES ('a')) AS u (k) ON s.k = u.k": "a table beside windows",
+    "SELECT s.k FROM s [RANGE 5 SECONDS] JOIN (VALUES ('a')) AS u (k) ON s.k = u.k": "a table in a query",
     "SELECT ISTREAM(k COLLATE UTF8_LCASE AS c) FROM s [RANGE 5 SECONDS]": "texts with a collation",
 }
 

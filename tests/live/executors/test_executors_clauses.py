@@ -190,7 +190,7 @@ def test_windows_are_a_streaming_dataframe_and_so_are_late_rows(spark, session, 
 REFUSED = {
     PER_KEY.replace("PARTITION BY k", "PARTITION BY upper(k)"): "PARTITION BY something other than columns",
     PER_KEY.replace("PARTITION BY k", "PARTITION BY k, ts"): "partitions that end by the rowtime",
-    PER_KEY.replace("COUNT(w)", "skewness(w.v)"): "aggregates that Spark alone computes",
+    PER_KEY.replace("COUNT(w)", "skewness(w.v)"): "aggregates that only Spark computes",
     f"SELECT f.k FROM ({PER_KEY}) WINDOW BY x AS (TYPE TUMBLING ORDER BY ts START AS f)": "several clauses",
     PER_KEY.replace("e.ts - s.ts >= 3", "upper(concat(s.k, e.k)) = 'AB'"): "conditions that Spark evaluates",
     PER_KEY.replace("FROM s", "FROM (SELECT *, md5(k) AS m FROM s)").replace("COUNT(w)", "MAX(w.m)"): (

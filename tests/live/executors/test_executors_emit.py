@@ -457,8 +457,8 @@ def test_a_streaming_dataframe_has_nobody_who_ticks(session):
 
 REFUSED = {
     "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(at), INTERVAL 1 MINUTE) "
-    "GROUP BY k, wend EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE": "AFTER DELAY over rows",
-    "SELECT k, array(v) AS a FROM s EMIT STREAM": "types that are not plain",
+    "GROUP BY k, wend EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE": "AFTER DELAY over retained rows",
+    "SELECT k, array(v) AS a FROM s EMIT STREAM": "complex types",
     "SELECT k, MAX(k COLLATE UTF8_LCASE) AS c FROM s GROUP BY k EMIT STREAM": "texts with a collation",
     "SELECT k, lower(rpad(k, v, 'x')) AS l, COUNT(*) AS n FROM s GROUP BY k, l EMIT STREAM": "Spark alone",
 }
@@ -483,7 +483,7 @@ def test_a_table_that_is_not_small_is_refused(spark, session, tmp_path, named, c
 def test_a_key_that_does_not_fit_ends_the_query(session, put):
     put((1, "a", 2147483647))
     query = session.sql("SELECT v + 1 AS k, COUNT(*) AS n FROM s GROUP BY v + 1 EMIT STREAM").start(Memory())
-    with pytest.raises(WindrowError, match="does not fit its type") as ended:
+    with pytest.raises(WindrowError, match="does not fit into its type") as ended:
         query.process_all_available()
     assert ended.value.condition == "VALUE_ON_EXECUTORS"
 
@@ -491,6 +491,6 @@ def test_a_key_that_does_not_fit_ends_the_query(session, put):
 def test_a_value_that_does_not_fit_ends_the_query(session, put):
     put((1, "a", 2147483647))
     query = session.sql("SELECT k, MAX(v + 1) AS v FROM s GROUP BY k EMIT STREAM").start(Memory())
-    with pytest.raises(WindrowError, match="does not fit its type") as ended:
+    with pytest.raises(WindrowError, match="does not fit into its type") as ended:
         query.process_all_available()
     assert ended.value.condition == "VALUE_ON_EXECUTORS"

@@ -99,7 +99,7 @@ def test_a_query_may_read_a_stream_of_which_it_can_note_nothing(session, tmp_pat
     with stream.producer("p") as p:
         p.insert([{"ts": minute(at), "k": "a", "v": 1} for at in (1, 2)])
     (stream.folder / "readers").write_text("no folder, as one that may only be read")
-    with pytest.warns(RuntimeWarning, match="cannot note at stream s how far the query has read"):
+    with pytest.warns(RuntimeWarning, match="cannot write to stream s how far the query has read"):
         query = relation.start(sink, checkpoint=tmp_path / "checkpoint", envelope="op")
     query.process_all_available()
     query.stop()
@@ -140,7 +140,7 @@ def test_what_is_declared(spark, session, tmp_path):
     other = Session(spark)
     with pytest.raises(WindrowError, match=r"\[STREAM_DIFFERS\]") as refused:
         other.sql(text.replace("EXISTS s", "EXISTS r").format(tmp_path / "s", "1 DAY"))
-    assert refused.value.message == "the stream that is there has RETAIN 604800 SECONDS"
+    assert refused.value.message == "the existing stream has RETAIN 604800 SECONDS"
     spark.range(1).selectExpr("timestamp'2026-01-01' AS ts", "1 AS v").createOrReplaceTempView(
         "table_of_rows"
     )

@@ -382,7 +382,7 @@ def test_a_table_beside_windows_with_other_columns_is_another_query(spark, tmp_p
 
     change(0)
     with pytest.raises(
-        WindrowError, match=r"the columns struct<k:bigint,u:bigint>, and had struct"
+        WindrowError, match=r"the columns struct<k:bigint,u:bigint>, but had struct"
     ) as caught:
         _beside_a_table_that_changes(spark, tmp_path, {"s": LOG}, WITH_NAMES, change)
     assert caught.value.condition == "CHECKPOINT_OF_ANOTHER_QUERY"

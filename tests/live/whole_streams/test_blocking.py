@@ -288,8 +288,8 @@ def test_a_query_that_would_keep_more_and_more_is_told_of_or_refused(session):
         relation.start(Memory(), on_unbounded="error")
     with pytest.raises(WindrowError, match="INVALID_ARGUMENT"):
         relation.start(Memory(), on_unbounded="never")
-    told = "JOIN ON b.auction = s.auction retains the rows of the left side: it is bounded by punctuations"
-    with pytest.warns(RuntimeWarning, match=f"{told} of sold on auction"):
+    told = "JOIN ON b.auction = s.auction retains the rows of the left side: punctuations of sold on auction"
+    with pytest.warns(RuntimeWarning, match=f"{told} would bound it"):
         query = relation.start(Memory())
     query.stop()
     with session.stream("sold").producer("q") as q, session.stream("bids").producer("p") as p:
@@ -565,7 +565,7 @@ def test_explain_names_what_would_bound_the_state(session):
     shown = session.sql("EXPLAIN SELECT STREAM auction, MAX(price) FROM bids GROUP BY auction").collect()[0][
         0
     ]
-    told = "GROUP BY auction retains each group: it is bounded by punctuations of bids on auction"
+    told = "GROUP BY auction retains each group: punctuations of bids on auction would bound it"
     assert f"unbounded  {told}" in shown
     shown = session.sql("EXPLAIN SELECT STREAM at, COUNT(*) FROM bids GROUP BY at").collect()[0][0]
     assert "unbounded" not in shown

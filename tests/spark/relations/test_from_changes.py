@@ -103,7 +103,7 @@ def test_changes_as_debezium_tells_them_live(spark, tmp_path):
         assert there("kept") == {(1, "c"): 1, (2, "d"): 1}
         assert there("bag") == {(1, "c"): 1, (2, "d"): 2}
         told((5, "t", None, None))
-        with pytest.raises(WindrowError, match="op is t, which is no change"):
+        with pytest.raises(WindrowError, match="op is t, which is not an operation"):
             there("kept")
     finally:
         for query in queries.values():
@@ -117,9 +117,14 @@ def test_mistakes(session):
     for stream, more, condition, hint in [
         ("change", {}, "UNKNOWN_STREAM", "changes"),
         ("changes", {"envelope": "delt"}, "UNKNOWN_ENVELOPE", "delta"),
-        ("changes", {"envelope": "delta"}, "UNRESOLVED_COLUMN", "columns are"),
+        ("changes", {"envelope": "delta"}, "UNRESOLVED_COLUMN", "use one of the columns"),
         ("changes", {"envelope": "op", "key": ["kk"]}, "UNRESOLVED_COLUMN", "k"),
-        ("changes", {"envelope": "op", "key": ["k"], "order": ["lsn"]}, "UNRESOLVED_COLUMN", "columns are"),
+        (
+            "changes",
+            {"envelope": "op", "key": ["k"], "order": ["lsn"]},
+            "UNRESOLVED_COLUMN",
+            "use one of the columns",
+        ),
     ]:
         with pytest.raises(UsageError) as raised:
             session.from_changes("again", stream, **more)

@@ -198,7 +198,7 @@ def test_relations_give_relations_and_streams_what_can_be_started(spark, df):
             "compare with a time in the rows, or pass the time as a parameter",
         ),
         (lambda: {"partition_by": F.col("k").desc()}, "INVALID_ARGUMENT", None),
-        (lambda: {"select": "x.k"}, "UNKNOWN_VARIABLE", "declared are s, w"),
+        (lambda: {"select": "x.k"}, "UNKNOWN_VARIABLE", "use one of s, w"),
     ],
 )
 def test_a_wrong_argument_is_an_error_of_ours(df, arguments, condition, hint):
@@ -284,7 +284,7 @@ def test_positional_and_named_parameters_do_not_mix(session):
     [
         (lambda session: session.sql("SELECT ?", object()), "parameter 1 is a object"),
         (lambda session: session.sql("SELECT :a", a={1, 2}), "parameter a is a set"),
-        (lambda _: windrow.Session("local[1]"), "'local[1]' is no SparkSession"),
+        (lambda _: windrow.Session("local[1]"), "'local[1]' is not a SparkSession"),
         (lambda session: windowed(session, when=5), "start: 5 is neither SQL nor a Column"),
         (lambda session: windowed(session, select=["s.id", 5]), "select[1]: 5 is neither SQL nor a Column"),
         (lambda session: windowed(session, partition_by=5), "partition_by: 5 is neither SQL nor a Column"),

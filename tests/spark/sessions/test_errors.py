@@ -65,22 +65,22 @@ def test_an_aggregate_that_spark_evaluates_is_marked_as_a_whole(session):
 
 # -- names ------------------------------------------------------------------------------------------
 
-OF_FROM = "is a name of FROM, which ends at WINDOW BY"
-NOT_VISIBLE = "a START predicate sees the variables of its own boundary and of those before it"
+OF_FROM = "is a relation of FROM, which is not visible after WINDOW BY"
+NOT_VISIBLE = "use variables of the same boundary, or of those before it, in a START predicate"
 
 
 @pytest.mark.parametrize(
     ("sql", "condition", "fragment", "hint"),
     [
-        (query(start="x.val > 1"), "UNKNOWN_VARIABLE", "x.val", "declared are s, sp"),
+        (query(start="x.val > 1"), "UNKNOWN_VARIABLE", "x.val", "use one of s, sp"),
         (query(start="ss.val > 1"), "UNKNOWN_VARIABLE", "ss.val", "did you mean s?"),
-        (query(start="val > 1"), "UNKNOWN_VARIABLE", "val", "val is a column of the rows: write s.val"),
-        (query(end="e.val > n.val"), "UNKNOWN_VARIABLE", "n.val", "declared are s, sp, e, ep"),
-        (query(select="x.val"), "UNKNOWN_VARIABLE", "x.val", "declared are s, sp, e, ep, w"),
-        (query(select="day"), "UNKNOWN_VARIABLE", "day", "day is a column of the rows: write s.day"),
-        (query(select="AVG(x.val)"), "UNKNOWN_VARIABLE", "x.val", "declared are s, sp, e, ep, w"),
-        (query(rest="HAVING x.val > 1"), "UNKNOWN_VARIABLE", "x.val", "declared are s, sp, e, ep, w"),
-        (query(rest="ORDER BY x.val"), "UNKNOWN_VARIABLE", "x.val", "declared are s, sp, e, ep, w"),
+        (query(start="val > 1"), "UNKNOWN_VARIABLE", "val", "write s.val: val is a column of the input rows"),
+        (query(end="e.val > n.val"), "UNKNOWN_VARIABLE", "n.val", "use one of s, sp, e, ep"),
+        (query(select="x.val"), "UNKNOWN_VARIABLE", "x.val", "use one of s, sp, e, ep, w"),
+        (query(select="day"), "UNKNOWN_VARIABLE", "day", "write s.day: day is a column of the input rows"),
+        (query(select="AVG(x.val)"), "UNKNOWN_VARIABLE", "x.val", "use one of s, sp, e, ep, w"),
+        (query(rest="HAVING x.val > 1"), "UNKNOWN_VARIABLE", "x.val", "use one of s, sp, e, ep, w"),
+        (query(rest="ORDER BY x.val"), "UNKNOWN_VARIABLE", "x.val", "use one of s, sp, e, ep, w"),
         (query(start="e.val > 1"), "VARIABLE_OUT_OF_SCOPE", "e.val", f"e belongs to END; {NOT_VISIBLE}"),
         (
             query(start="s.val > 1 AND ep > 1"),
@@ -92,10 +92,10 @@ NOT_VISIBLE = "a START predicate sees the variables of its own boundary and of t
             query(end="w.val > 1"),
             "VARIABLE_OUT_OF_SCOPE",
             "w",
-            "a WHEN predicate sees the variables of its own boundary and of those before it",
+            "use variables of the same boundary, or of those before it, in a WHEN predicate",
         ),
         (query(start="s.vall > 1"), "UNKNOWN_FIELD", "s.vall", "did you mean val?"),
-        (query(end="e.val > s.zzz"), "UNKNOWN_FIELD", "s.zzz", "columns are station, day, val"),
+        (query(end="e.val > s.zzz"), "UNKNOWN_FIELD", "s.zzz", "use one of the columns station, day, val"),
         (query(select="s.stat"), "UNKNOWN_FIELD", "s.stat", "did you mean station?"),
         (query(select="AVG(w.vall)"), "UNKNOWN_FIELD", "w.vall", "did you mean val?"),
         (query(rest="HAVING AVG(w.vall) > 1"), "UNKNOWN_FIELD", "w.vall", "did you mean val?"),
@@ -105,18 +105,18 @@ NOT_VISIBLE = "a START predicate sees the variables of its own boundary and of t
             "dayz",
             "did you mean days?",
         ),
-        (query(select="weather.day"), "UNKNOWN_VARIABLE", "weather.day", f"weather {OF_FROM}: write s.day"),
+        (query(select="weather.day"), "UNKNOWN_VARIABLE", "weather.day", f"write s.day: weather {OF_FROM}"),
         (
             query(source="weather AS t", select="AVG(t.val)"),
             "UNKNOWN_VARIABLE",
             "t.val",
-            f"t {OF_FROM}: aggregate w.val",
+            f"aggregate w.val: t {OF_FROM}",
         ),
         (
             query(source="weather t", end="t.val > 1"),
             "UNKNOWN_VARIABLE",
             "t.val",
-            f"t {OF_FROM}: write s.val",
+            f"write s.val: t {OF_FROM}",
         ),
     ],
 )
@@ -141,27 +141,27 @@ def test_a_window_that_is_compared_with_a_number_is_counted(session):
             "SELECT * FROM my_frame",
             "TABLE_OR_VIEW_NOT_FOUND",
             "my_frame",
-            "session.register('my_frame', df) names a DataFrame, or files; FROM 'path.csv' reads a file",
+            "write session.register('my_frame', df) for a DataFrame or files, or FROM 'path.csv' for a file",
         ),
         (
             query(source="weather WHERE s.val > 1"),
             "UNRESOLVED_COLUMN.WITH_SUGGESTION",
             "s.val",
-            "s is declared by WINDOW BY, which comes after: leave s. out to filter the rows, "
+            "leave s. out to filter the input rows, as WINDOW BY declares s after them; "
             "or filter the windows in HAVING after the clause",
         ),
         (
             query(start="lag(s.val) > 3"),
             "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE",
             "lag(s.val)",
-            "PREV AS p names the row before: START AS s PREV AS p WHEN p.val",
+            "name the row before with PREV AS p: START AS s PREV AS p WHEN p.val",
         ),
         (
             "SELECT val FROM weather MATCH_RECOGNIZE (PARTITION BY station ORDER BY day MEASURES A.day AS d "
             "PATTERN (A) DEFINE A AS val > 1)",
             "UNRESOLVED_COLUMN.WITH_SUGGESTION",
             "val",
-            "MATCH_RECOGNIZE returns its keys and MEASURES: add a measure, or write ALL ROWS PER MATCH",
+            "add a measure, or write ALL ROWS PER MATCH: MATCH_RECOGNIZE returns its keys and MEASURES",
         ),
         (query(partition="stat"), "UNRESOLVED_COLUMN.WITH_SUGGESTION", "stat", "did you mean station?"),
         (query(order="dya"), "UNRESOLVED_COLUMN.WITH_SUGGESTION", "dya", "did you mean day?"),
@@ -183,7 +183,7 @@ def test_a_window_that_is_compared_with_a_number_is_counted(session):
             query(start="s.val > :low"),
             "UNBOUND_SQL_PARAMETER",
             ":low",
-            "pass it one: sql(text, low=…), or --param low=…",
+            "pass a value: sql(text, low=…), or --param low=…",
         ),
         (query(start="s.val > ?"), "UNBOUND_SQL_PARAMETER", "?", "pass a value for each ?: sql(text, value)"),
         ("SELECT ? AS x", "UNBOUND_SQL_PARAMETER", "?", "pass a value for each ?: sql(text, value)"),
@@ -235,7 +235,7 @@ def test_an_unbound_parameter_is_not_told_by_a_name_of_ours(session):
 )
 def test_an_aggregate_over_all_windows_beside_single_ones_is_marked(session, sql, fragment):
     error = failing(session, sql)
-    assert error.message == "an aggregate over all windows stands beside values of single windows"
+    assert error.message == "an aggregate over all windows cannot be combined with values of single windows"
     assert marked(error) == fragment
 
 
@@ -248,7 +248,7 @@ def test_no_statement_is_a_parse_error(session, text):
 
 @pytest.mark.parametrize("method", ["sql", "script"])
 def test_what_is_no_text_is_a_type_error(session, method):
-    with pytest.raises(TypeError, match="SQL is a text, not NoneType"):
+    with pytest.raises(TypeError, match="SQL is a str, not NoneType"):
         getattr(session, method)(None)
 
 
@@ -268,7 +268,7 @@ def test_an_aggregate_in_a_predicate(session, aggregate):
     error = failing(session, query(end=f"{aggregate} > 1"))
     assert (error.condition, error.sqlstate) == ("AGGREGATE_IN_PREDICATE", "42903")
     assert marked(error) == aggregate
-    assert error.hint == "a predicate sees single rows; test the aggregate in HAVING after the clause"
+    assert error.hint == "test the aggregate in HAVING after the clause; a predicate sees single rows"
 
 
 @pytest.mark.parametrize("function", ["rand()", "uuid()", "monotonically_increasing_id()", "randn(1)"])
@@ -376,7 +376,7 @@ def test_an_error_is_rendered_with_line_caret_and_hint(session):
 def test_a_table_that_is_read_as_a_stream_is_marked(session, sql, fragment):
     error = failing(session, sql)
     assert (error.condition, marked(error)) == ("UNSUPPORTED_STREAM", fragment)
-    assert error.message == "weather does not stream"
+    assert error.message == "weather is not a streaming table or view"
     assert (error.hint or "").startswith("leave STREAM out")
 
 
@@ -508,13 +508,15 @@ def test_what_was_meant_is_told_at_its_place(recorded, sql, fragment, hint):
 
 def test_an_aggregate_over_all_windows_is_told_of_the_same_column(session):
     error = failing(session, query(select="AVG(s.val), s.station"))
-    assert error.hint == "an aggregate of each window's rows reads w: AVG(w.val)"
+    assert error.hint == "aggregate the rows of each window w: AVG(w.val)"
 
 
 def test_an_alias_that_is_also_a_row_variable_is_told(session):
     error = failing(session, query(select="COUNT(w) AS e", rest="HAVING e >= 10"))
     assert marked(error) == "e >= 10"
-    assert error.hint == "e is the row variable here, not the column of SELECT: give one of them another name"
+    assert (
+        error.hint == "rename the variable or the alias: e is the row variable here, not the column of SELECT"
+    )
 
 
 def test_a_python_worker_that_is_too_slow_to_start_has_a_cure():

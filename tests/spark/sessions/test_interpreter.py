@@ -163,7 +163,7 @@ def test_functions_of_each_kind_run_in_this_interpreter_and_the_session_keeps_it
         ("ModuleNotFoundError: No module named 'windrow'", "lacks windrow"),
         ("ModuleNotFoundError: No module named 'windrow.kernels'", "lacks windrow"),
         ("[PACKAGE_NOT_INSTALLED] PyArrow >= 18.0.0 must be installed", "lacks PyArrow"),
-        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", "is of another version"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", "has another version"),
     ],
 )
 def test_another_python_of_the_workers_is_one_line_with_both_and_the_setting(monkeypatch, said, lacks):

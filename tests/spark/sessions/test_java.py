@@ -102,7 +102,7 @@ def test_without_any_java_the_error_names_what_was_seen(python_without_packages,
     done = subprocess.run(
         [python_without_packages, "-c", program], env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith("[NO_JAVA] no Java that Spark can run on was found")
+    assert done.stdout.startswith("[NO_JAVA] cannot find a Java that Spark can run on")
     assert "version 11.0.22 is older than 17" in done.stdout
     assert "hint: install Java 17 or newer" in done.stdout
 

@@ -311,7 +311,7 @@ def test_an_error_in_a_script_is_placed_in_the_script(session):
 def test_sql_runs_one_statement_only(session):
     with pytest.raises(ParseError) as caught:
         session.sql(f"SELECT 1; SELECT s.k FROM t {CLAUSE}; ")
-    assert caught.value.message == "more than one statement"
+    assert caught.value.message == "the text has more than one statement"
     assert caught.value.getQueryContext()[0].fragment() == f"SELECT s.k FROM t {CLAUSE}"
 
 

@@ -123,7 +123,7 @@ def test_a_script_calls_what_it_makes(session):
         ),
         (
             f"CREATE FUNCTION g(least INT) RETURNS TABLE RETURN {RUNS.replace('20', ':p')}",
-            "UNSUPPORTED_STATEMENT", "write the values",
+            "UNSUPPORTED_STATEMENT", "write the values instead",
         ),
         (
             f"CREATE FUNCTION other.kept.g(least INT) RETURNS TABLE RETURN {RUNS}",
@@ -131,7 +131,7 @@ def test_a_script_calls_what_it_makes(session):
         ),
         (
             f"CREATE TEMPORARY FUNCTION kept.g(least INT) RETURNS TABLE RETURN {RUNS}",
-            "UNSUPPORTED_STATEMENT", "leave its database out",
+            "UNSUPPORTED_STATEMENT", "leave out the database",
         ),
         (
             f"CREATE OR REPLACE FUNCTION f(least INT) RETURNS TABLE RETURN"

@@ -50,7 +50,7 @@ def refuse_changing(tokens: TokenList, query: Range) -> None:
             hint = "read a column of processing times, or pass the time as a parameter"
         elif varies_by_run(tokens, index):
             message, condition = (
-                f"{tokens[index].text} has another value in each run",
+                f"{tokens[index].text} returns a different value in each run",
                 "NONDETERMINISTIC_QUERY",
             )
             hint = "compute it once into a column of a stored table"

@@ -108,12 +108,13 @@ class Expander:
             self._expanded.append(cte.item)
             if len(self._expanded) > _MOST_EXPANDED:
                 raise ParseError(
-                    f"named queries stand for more than {_MOST_EXPANDED} others, as each names several",
+                    f"the named queries expand to more than {_MOST_EXPANDED} queries, as each reads several"
+                    " others",
                     condition="FAILED_TO_PARSE_TOO_COMPLEX",
                     sqlstate="54001",
                     sql=tokens.sql,
                     span=tokens[index].span,
-                    hint="make a named stream of one of them",
+                    hint="store the rows of one of them in a named stream",
                 )
             columns = cte.item[0] + 1
             body = SqlText.of("(", self.text(*cte.body), ")")

@@ -39,7 +39,10 @@ class _Envelope:
 
 def _signs(column: str, enters: Sequence[str], leaves: Sequence[str]) -> str:
     listed = [", ".join(f"'{word}'" for word in words) for words in (enters, leaves)]
-    wrong = f"raise_error(concat('{column} is ', coalesce({column}, 'NULL'), ', which is no change'))"
+    wrong = (
+        f"raise_error(concat('{column} is ', coalesce({column}, 'NULL'), ', which is not an operation"
+        " of a changelog'))"
+    )
     return (
         f"CASE WHEN {column} IN ({listed[0]}) THEN 1 WHEN {column} IN ({listed[1]}) THEN -1 ELSE {wrong} END"
     )
@@ -101,7 +104,7 @@ def folded(
     by = _resolve(key, own, "the row")
     listed = ", ".join(map(quoted, own))
     if by:
-        later = _resolve(order or known.order, columns, "the stream; name what orders changes")
+        later = _resolve(order or known.order, columns, "the stream")
         return _last_of_each(stream, known, listed, own, by, later, is_nested=is_nested)
     if is_nested:
         entered, left = (", ".join(f"{side}.{quoted(name)}" for name in own) for side in ("after", "before"))
@@ -148,8 +151,8 @@ def _resolve(names: Sequence[str], known: Sequence[str], where: str) -> list[str
     for name in names:
         if name.lower() not in by_name:
             raise UsageError(
-                f"there is no column {name} in {where}",
+                f"{where} has no column {name}",
                 condition="UNRESOLVED_COLUMN",
-                hint=did_you_mean(name, list(known)) or f"columns are {', '.join(known)}",
+                hint=did_you_mean(name, list(known)) or f"use one of the columns {', '.join(known)}",
             )
     return [by_name[name.lower()] for name in names]

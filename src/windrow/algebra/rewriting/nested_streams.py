@@ -63,11 +63,11 @@ def nested_selects(tokens: TokenList, statement: Range, names: Collection[str]) 
             found.append(at)
         elif _is_operand(tokens, bracket):
             raise AnalysisError(
-                "a subquery of an expression is a relation, and this is a stream",
+                "expected a relation as the subquery of an expression, found a stream",
                 condition="STREAM_WHERE_RELATION_IS_NEEDED",
                 sql=tokens.sql,
                 span=tokens.span(at, at + 2),
-                hint="leave STREAM out; beside windows in brackets add one: s [RANGE UNBOUNDED]",
+                hint="leave STREAM out; if the query has windows in brackets, add one: s [RANGE UNBOUNDED]",
             )
     return found
 

@@ -142,7 +142,10 @@ def find_in_match(
     for one in references.all():
         if not references.qualifier(one) and one.column in names:
             raise _hidden(
-                tokens, one, "name of the result of MATCH_RECOGNIZE", "write its relation before it"
+                tokens,
+                one,
+                "column of the result of MATCH_RECOGNIZE",
+                "write its relation before it, as in t.x",
             )
     return references
 
@@ -176,7 +179,7 @@ def find_in_pattern_windows(
 def _hidden(tokens: TokenList, one: OuterReference, by: str, hint: str) -> AnalysisError:
     name, what = (one.relation, "relation") if one.relation else (one.column, "column")
     return AnalysisError(
-        f"{name} is a {what} of the outer query and a {by}",
+        f"{name} is both a {what} of the outer query and a {by}",
         condition="AMBIGUOUS_REFERENCE",
         sqlstate="42704",
         sql=tokens.sql,

@@ -398,11 +398,11 @@ def refuse_changing(tokens: TokenList, source: Range, ctes: tuple[Cte, ...]) -> 
             if found is not None:
                 what, span = found
                 raise NotSupportedError(
-                    f"{what}, and a clause in a subquery reads them again",
+                    f"{what}, and a clause in a subquery reads the rows again",
                     condition="NONDETERMINISTIC_QUERY",
                     sql=tokens.sql,
                     span=span,
-                    hint="store these rows in a table first",
+                    hint="store the rows of the outer query in a table first",
                 )
             cte = named.get(tokens[at].name.lower()) if tokens[at].is_name else None
             if cte is not None and cte.body not in seen and not tokens.is_symbol(at - 1, "."):
@@ -415,12 +415,15 @@ def _changing(tokens: TokenList, at: int) -> tuple[str, Span] | None:
     if tokens.is_symbol(at - 1, "."):
         return None
     if varies_by_run(tokens, at):
-        what = f"{tokens[at].text} returns other rows around each time"
+        what = f"{tokens[at].text} in the outer query returns a different value each time"
         return what, tokens.span(at, tokens.partner[at + 1] + 1)
     if tokens.word(at) == "TABLESAMPLE":
-        return "TABLESAMPLE returns other rows around each time", tokens[at].span
+        return "TABLESAMPLE in the outer query returns different rows each time", tokens[at].span
     if tokens.word(at) in ("LIMIT", "OFFSET") and at + 1 < len(tokens) and not tokens.is_symbol(at + 1, "."):
         level = [one for one in tokens.level(tokens.parent[at] + 1, at) if tokens.word(one) == "ORDER"]
         if not level:
-            return f"{tokens.word(at)} without ORDER BY returns other rows around each time", tokens[at].span
+            return (
+                f"{tokens.word(at)} without ORDER BY in the outer query returns different rows each time",
+                tokens[at].span,
+            )
     return None

@@ -260,7 +260,7 @@ def _refuse_dependent(
     }
     own = {name.lower() for name in own_relations(tokens, inner)}
     if not qualifiers.isdisjoint((named | set(rows)) - own) or tokens.word(inner[0] - 1) == "IN":
-        where = "in a subquery of a subquery that reads this one, or IN it,"
+        where = "in an inner correlated or IN subquery"
         raise _refused(tokens, one, where, "put the inner subquery in FROM")
 
 
@@ -276,12 +276,12 @@ def refuse_varying(tokens: TokenList, clause: Span, varying: Collection[str], kn
         if clause.start <= token.start < clause.stop and not any(start <= at < stop for start, stop in known):
             one = _relation_at(tokens, at, varying)
             if one is not None:
-                raise _refused(tokens, one, "here", "join it with the rows, in a query in FROM")
+                raise _refused(tokens, one, "in this part", "join it with the rows in a subquery in FROM")
 
 
 def _refused(tokens: TokenList, one: _Relation, where: str, hint: str) -> NotSupportedError:
     return NotSupportedError(
-        f"a relation that changes over time, {where} in a clause over windows of time, is not supported",
+        f"a time-varying relation {where} of a clause over windows of time is not supported",
         condition="UNSUPPORTED_STREAM",
         sql=tokens.sql,
         span=tokens.span(*one.range),

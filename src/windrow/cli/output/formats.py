@@ -47,9 +47,9 @@ def chosen_format(named: str | None, output: Path | None) -> Format:
     known = ", ".join(Format)
     if named is not None and named not in list(Format):
         raise UsageError(
-            f"there is no format {named}",
+            f"format {named} is unknown",
             condition="UNKNOWN_FORMAT",
-            hint=did_you_mean(named, list(Format)) or f"formats are {known}",
+            hint=did_you_mean(named, list(Format)) or f"use one of {known}",
         )
     if named == Format.PARQUET and output is None:
         raise UsageError(
@@ -63,7 +63,7 @@ def chosen_format(named: str | None, output: Path | None) -> Format:
         return Format.TABLE
     if output.suffix.lower() not in _BY_SUFFIX:
         raise UsageError(
-            f"format of {output} is not known by its suffix",
+            f"cannot infer the format of {output} from its suffix",
             condition="UNKNOWN_FORMAT",
             hint=f"add --format, one of {known}",
         )

@@ -88,9 +88,9 @@ def translated(sql: str) -> Iterator[None]:
             raise _located(translate(cause), cause, sql) from None
         except (LostError, ConnectionError, EOFError):
             raise ExecutionError(
-                "Spark has ended while it computed the rows",
+                "Spark ended while it computed the rows",
                 condition="SPARK_LOST",
-                hint="if its memory was too small: --conf spark.driver.memory=8g",
+                hint="give Spark more memory if it ran out of it: --conf spark.driver.memory=8g",
             ) from None
 
 

@@ -59,7 +59,7 @@ def writing_to(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         raise ExecutionError(
-            f"file {path} cannot be written: {_reason(error)}",
+            f"cannot write file {path}: {_reason(error)}",
             condition="OUTPUT_NOT_WRITTEN",
             hint=_hint(path, error),
         ) from None

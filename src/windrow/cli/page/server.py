@@ -53,9 +53,9 @@ class Page:
             self._server = _Server((_LOOPBACK, port), _handler(data, self.token, patience), most)
         except OSError as error:
             raise UsageError(
-                f"the page cannot be served on port {port}: {error.strerror}",
+                f"cannot serve the page on port {port}: {error.strerror}",
                 condition="PORT_IN_USE",
-                hint="name another with --ui-port, or leave it out for any free one",
+                hint="name another port with --ui-port, or leave --ui-port out for any free one",
             ) from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="windrow page", daemon=True)
 
@@ -116,7 +116,7 @@ def _handler(
             try:
                 address = urlsplit(self.path)
             except ValueError:
-                self._answer(HTTPStatus.BAD_REQUEST, "text/plain", "this is no address")
+                self._answer(HTTPStatus.BAD_REQUEST, "text/plain", "there is no page at this address")
                 return
             received = parse_qs(address.query).get("token", [""])[0]
             if not hmac.compare_digest(received.encode(), token.encode()):

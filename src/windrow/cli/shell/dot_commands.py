@@ -54,9 +54,9 @@ def run_command(shell: CommandContext, text: str) -> None:
     name, _, argument = text.strip().rstrip(";").partition(" ")
     if name.lower() not in COMMANDS:
         raise UsageError(
-            f"there is no command {name}",
+            f"command {name} is unknown",
             condition="UNKNOWN_COMMAND",
-            hint=did_you_mean(name.lower(), COMMANDS) or ".help lists them",
+            hint=did_you_mean(name.lower(), COMMANDS) or "write .help for a list of commands",
         )
     COMMANDS[name.lower()].run(shell, argument.strip())
 
@@ -114,7 +114,9 @@ def _mode(shell: CommandContext, argument: str) -> None:
         _refuse_unless(form, CHANGELOGS, ".mode changelog")
     elif rest:
         raise UsageError(
-            f".mode {mode} takes nothing else", condition="INVALID_ARGUMENT", hint=f"write .mode {mode}"
+            f".mode {mode} takes no further argument",
+            condition="INVALID_ARGUMENT",
+            hint=f"write .mode {mode}",
         )
     shell.settings.mode, shell.settings.envelope = mode, form
 
@@ -157,7 +159,7 @@ def _open(shell: CommandContext, argument: str) -> None:
     words = _words(argument, ".open")
     if not words or len(words) > 2 or ("=" not in words[0] and len(words) > 1):
         raise UsageError(
-            ".open takes NAME=PATH, and a format where the name of the file does not say it",
+            ".open takes NAME=PATH, and a format if the suffix of the file does not show it",
             condition="INVALID_ARGUMENT",
             hint="write .open readings=data.parquet",
         )
@@ -186,7 +188,7 @@ def _words(argument: str, command: str) -> list[str]:
         return shlex.split(argument)
     except ValueError:
         raise UsageError(
-            f"{command} has quotes that are not closed", condition="INVALID_ARGUMENT", hint="close the quotes"
+            f"{command} has an unclosed quote", condition="INVALID_ARGUMENT", hint="close the quote"
         ) from None
 
 
@@ -291,16 +293,16 @@ def _quit(_shell: CommandContext, _argument: str) -> None:
 
 def _unknown(name: str, known: Iterable[str], what: str) -> UsageError:
     return UsageError(
-        f"there is no {what} {name}",
+        f"{what} {name} does not exist",
         condition="UNKNOWN_NAME",
-        hint=did_you_mean(name, known) or ".tables lists what there is",
+        hint=did_you_mean(name, known) or "write .tables for a list",
     )
 
 
 def _refuse_unless(word: str, known: tuple[str, ...], command: str) -> None:
     if word not in known:
         raise UsageError(
-            f"{command} does not know {word}",
+            f"{command} has no option {word}",
             condition="INVALID_ARGUMENT",
             hint=did_you_mean(word, known) or f"write one of {', '.join(known)}",
         )

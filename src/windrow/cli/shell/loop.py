@@ -193,7 +193,7 @@ class Shell:
             self.began(relation.query)
         if isinstance(relation, LiveRelation):
             progress.pause()
-            errors_console().print("this query is live: .watch shows its rows as they arrive", style="dim")
+            errors_console().print("the query is live: write .watch for its rows as they arrive", style="dim")
             return
         if relation.is_plan:
             progress.pause()

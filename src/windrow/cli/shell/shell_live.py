@@ -43,9 +43,9 @@ def watch(relation: Relation, settings: Settings) -> LiveQuery:
     plan = relation.live
     if plan is None and not relation.is_plan:
         raise UsageError(
-            "this query reads no named stream, so it has no further output",
+            "the query reads no named stream, so its output never changes",
             condition="NOT_LIVE",
-            hint="run it without .watch; CREATE STREAM … LOCATION makes a named stream",
+            hint="run it without .watch; or make a named stream: CREATE STREAM … LOCATION",
         )
     printer = _Printer(settings)
     is_table = (
@@ -109,7 +109,8 @@ def state_of(session: Session, name: str) -> tuple[list[str], list[Any]]:
 def _known(session: Session, name: str) -> str:
     names = list(session.queries)
     if name not in names:
-        hint = did_you_mean(name, names) or f"running: {', '.join(names) or 'none'}"
+        known = f"use one of {', '.join(names)}" if names else "start a query with .watch SELECT …"
+        hint = did_you_mean(name, names) or known
         raise UsageError(f"no query {name} is running", condition="UNKNOWN_QUERY", hint=hint)
     return name
 

@@ -43,8 +43,8 @@ def step_of(
     retained
         The rows that the last micro-batch retained, by the columns of the partitions' keys.
     over
-        The hashes of keys that are newly closed: the key of every retained row of an ended partition has one
-        of them. None if all retained rows must be searched.
+        Hashes of the keys that have ended since the last micro-batch. None: unknown, so search all retained
+        rows.
     number
         The number of the micro-batch.
     moves

@@ -54,7 +54,7 @@ def _exact_total(spec: AggregateSpec, totals: exact.Totals, empty: Bools) -> pa.
     if pa.types.is_duration(kind):
         _refuse_interval_overflow(totals)
     elif spec.ansi and totals.overflows().any():
-        raise _overflow("ARITHMETIC_OVERFLOW", "the sum of a window's values does not fit bigint")
+        raise _overflow("ARITHMETIC_OVERFLOW", "the sum of a window's values does not fit into BIGINT")
     return masked(totals.low, empty, kind)
 
 
@@ -139,7 +139,7 @@ def _decimal_average(
         quotients = _divide_wide(totals, factor, count)
     over = quotients.beyond(10**kind.precision) & ~null
     if spec.ansi and over.any():
-        message = f"the average of a window's values does not fit decimal({kind.precision},{kind.scale})"
+        message = f"the average of a window's values does not fit into decimal({kind.precision},{kind.scale})"
         raise _overflow("NUMERIC_VALUE_OUT_OF_RANGE.WITH_SUGGESTION", message)
     return exact.decimals(quotients.low, quotients.high, null | over, kind)
 
@@ -179,10 +179,10 @@ def _decimal_overflow(spec: AggregateSpec, totals: exact.Totals, digits: int) ->
 def _refuse_interval_overflow(totals: exact.Totals) -> None:
     if totals.overflows().any():
         raise ExecutionError(
-            "the sum of a window's intervals does not fit an interval",
+            "the sum of a window's intervals does not fit into an interval",
             condition="INTERVAL_ARITHMETIC_OVERFLOW.WITH_SUGGESTION",
             sqlstate="22015",
-            hint="sum the seconds of the intervals as DOUBLE instead",
+            hint="sum the seconds of the intervals as DOUBLE",
         )
 
 

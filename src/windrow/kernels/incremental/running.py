@@ -29,7 +29,7 @@ _PLACE = "place"
 
 
 class MismatchError(Exception):
-    """More rows leave than there are."""
+    """More rows leave than are in the group."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Running(Protocol):
         """Its value in each interval."""
 
     def forget(self, places: Ints) -> None:
-        """Drop the state of groups; others will reuse their places."""
+        """Drop groups; others will be at their places."""
 
     @property
     def retained(self) -> int:
@@ -205,7 +205,7 @@ class _Values:
         return found.places, of
 
     def forget(self, groups: Ints) -> None:
-        """Drop the values of groups."""
+        """Drop what groups have."""
         found = self._by_group.having(hashes(pa.table({"group": groups}), ("group",)))
         found = found[np.isin(self._by_group.rows(found).column("group").to_numpy(), groups)]
         self.tally.forget(self._by_group.rows(found))

@@ -143,7 +143,7 @@ class Tally:
         return self._keys.rows(found), self._keys.note(_PLACE, found)
 
     def forget(self, keys: pa.Table) -> None:
-        """Drop existing keys; others reuse their places."""
+        """Drop keys that are there; others take their places."""
         found = self._keys.find(keys)
         places = self._keys.note(_PLACE, found.places)
         self._keys.remove(found.places)

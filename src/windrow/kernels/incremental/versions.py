@@ -49,7 +49,7 @@ class Versions:
         return changes.append_column("__version", pa.array(number.astype(np.int64)))
 
     def forget(self, is_over: Callable[[pa.Table], npt.NDArray[np.bool_]]) -> None:
-        """Drop the state of groups that are final, according to their keys."""
+        """Drop groups that no longer change, as their keys show."""
         self._groups.remove(self._groups.where(is_over))
 
     def __len__(self) -> int:

@@ -99,9 +99,9 @@ class FileScan:
                 yield from self._rows(part) if part.row_groups else ()
             except (OSError, pa.ArrowException, IndexError) as error:
                 raise ExecutionError(
-                    f"{part.path} cannot be read: {str(error).splitlines()[0]}",
+                    f"cannot read {part.path}: {str(error).splitlines()[0]}",
                     condition="UNREADABLE_FILE",
-                    hint="run the query again if the file was rewritten, else restore the file",
+                    hint="run the query again if the file was rewritten; otherwise restore the file",
                 ) from error
 
     def is_full(self, name: str) -> bool:

@@ -35,7 +35,7 @@ def compiled_run(
 ) -> Callable[..., Any] | None:
     """The compiled machine, which takes `arguments`; None if a part or numba does not allow it.
 
-    It is only compiled after this call and earlier ones have requested enough rows to be `worth` it.
+    It is compiled only after `worth` rows in total.
     """
     try:
         source, data = _condition(parts, rows)

@@ -504,15 +504,15 @@ def _fail(plan: MatchPlan, rows: _MatchRows, found: _Found) -> None:
     span = None if plan.skip_place is None else Span(*plan.skip_place)
     if status == 1:
         raise ExecutionError(
-            f"AFTER MATCH SKIP goes to {where}, which the match lacks",
+            f"AFTER MATCH SKIP goes to {where}, which has no row in the match",
             span=span,
             sql=plan.sql,
             condition="SKIP_TARGET_MISSING",
             sqlstate="2202K",
-            hint="skip to a variable that every match has, or SKIP PAST LAST ROW",
+            hint="skip to a variable that every match has, or write SKIP PAST LAST ROW",
         )
     raise ExecutionError(
-        "AFTER MATCH SKIP goes to the first row of the match, which would be found again",
+        "AFTER MATCH SKIP goes to the first row of the match, so the same match would be found again",
         span=span,
         sql=plan.sql,
         condition="SKIP_TO_FIRST_ROW",

@@ -34,9 +34,13 @@ CODES = {
 
 
 EVERY, FULL, ANCHORED, FRAMED, SHARED = 1, 2, 4, 8, 16
-"""The kind of search, as bits: all matches; matches that reach the limit of their first row; matches that
-begin at the row that is searched from; for each row a match that takes and reads rows up to its limit; the
-result from a row is that of all rows up to it with the same limit.
+"""What to search for, as bits.
+
+* `EVERY`: all matches.
+* `FULL`: matches that reach the limit of their first row.
+* `ANCHORED`: matches that begin at the row from which the search starts.
+* `FRAMED`: for each row, a match that takes and reads rows up to the row's limit.
+* `SHARED`: rows up to this one with the same limit find the same match, or none.
 """
 
 

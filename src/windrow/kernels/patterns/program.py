@@ -131,7 +131,7 @@ class _Compiler:
                 "pattern is too long",
                 condition="PATTERN_TOO_LONG",
                 sqlstate="54001",
-                hint="use smaller numbers in { }, or + and *",
+                hint="write smaller numbers in { }, or + and *",
             )
         self.code.append((op, x, y))
         return len(self.code) - 1

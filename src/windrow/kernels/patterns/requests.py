@@ -100,7 +100,7 @@ class Asking:
         most = self.answers.most
         if most is None:
             raise ExecutionError(
-                "rows have changed since Spark evaluated a condition of DEFINE over them",
+                "the input rows have changed since Spark evaluated a condition of DEFINE",
                 condition="ROWS_CHANGED",
                 sqlstate="55000",
                 hint="run the query again",

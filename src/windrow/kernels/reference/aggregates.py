@@ -65,7 +65,8 @@ def aggregate(
     name = function.lower()
     if name not in AGGREGATES:
         raise NotSupportedError(
-            f"aggregate {function} in the reference interpreter", condition="REFERENCE_AGGREGATE"
+            f"the reference interpreter does not support aggregate {function}",
+            condition="REFERENCE_AGGREGATE",
         )
     if name == "count_star":
         return len(values)
@@ -207,7 +208,7 @@ def _median(values: Values) -> Any:
 
 def _percentile(values: Values, parameters: tuple[Any, ...]) -> Any:
     if len(parameters) != 1:
-        raise UsageError("percentile without its one parameter", condition="PERCENTILE_PARAMETER")
+        raise UsageError("percentile needs exactly one parameter", condition="PERCENTILE_PARAMETER")
     (wanted,) = parameters
     ordered = sorted(values, key=functools.cmp_to_key(compare))
     if isinstance(wanted, list | tuple):
@@ -218,7 +219,9 @@ def _percentile(values: Values, parameters: tuple[Any, ...]) -> Any:
 def _interpolated(ordered: Values, share: float) -> Any:
     """Between the two values around (n - 1) · share, by the formula of Spark's percentile."""
     if not 0 <= share <= 1:
-        raise UsageError(f"percentile parameter {share} is not from 0 to 1", condition="PERCENTILE_PARAMETER")
+        raise UsageError(
+            f"percentile parameter {share} is not between 0 and 1", condition="PERCENTILE_PARAMETER"
+        )
     position = (len(ordered) - 1) * share
     low, high = math.floor(position), math.ceil(position)
     below, above = _measure(ordered[low]), _measure(ordered[high])

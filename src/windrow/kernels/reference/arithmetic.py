@@ -202,6 +202,6 @@ def _by_zero(condition: str) -> ExecutionError:
     return ExecutionError(
         "division by zero",
         condition=condition,
-        hint="NULLIF(divisor, 0) returns NULL instead.",
+        hint="write NULLIF(divisor, 0), which returns NULL for zero",
         sqlstate="22012",
     )

@@ -264,7 +264,9 @@ def _float_text(value: float) -> str:
 
 def _invalid(value: Any, to: Type) -> ExecutionError:
     return ExecutionError(
-        f"value {value!r} is no {to.name.upper()}", condition="CAST_INVALID_INPUT", sqlstate="22018"
+        f"value {value!r} cannot be cast to {to.name.upper()}",
+        condition="CAST_INVALID_INPUT",
+        sqlstate="22018",
     )
 
 
@@ -286,7 +288,7 @@ def _no_cast(value: Any, to: Type) -> WindrowError:
     if isinstance(value, datetime.datetime | datetime.timedelta | Months | int | float):
         # Spark has these casts, but they need the session's time zone or the interval's declared unit.
         return NotSupportedError(
-            f"CAST of {type(value).__name__} to {to.name.upper()} in the reference interpreter",
+            f"the reference interpreter does not support CAST of {type(value).__name__} to {to.name.upper()}",
             condition="REFERENCE_EXPRESSION",
         )
     return mismatch(f"CAST to {to.name.upper()}", value)

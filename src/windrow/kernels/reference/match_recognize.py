@@ -246,10 +246,15 @@ def _resumed(match: _Match, clause: Clause) -> int:
         return start + max(len(taken), 1)
     targets = [row for row, label in taken if label in clause.targets]
     if not targets:
-        raise ExecutionError("skip to a variable that the match lacks", condition="SKIP_TARGET_MISSING")
+        raise ExecutionError(
+            "AFTER MATCH SKIP goes to a variable that has no row in the match",
+            condition="SKIP_TARGET_MISSING",
+        )
     row = targets[0] if clause.skip == "first" else targets[-1]
     if row == start:
-        raise ExecutionError("skip to the first row of the match", condition="SKIP_TO_FIRST_ROW")
+        raise ExecutionError(
+            "AFTER MATCH SKIP goes to the first row of the match", condition="SKIP_TO_FIRST_ROW"
+        )
     return row
 
 

@@ -570,4 +570,6 @@ def _refuse_arguments(node: Any, *names: str) -> None:
 
 
 def _unsupported(what: str) -> NotSupportedError:
-    return NotSupportedError(f"{what} in the reference interpreter", condition="REFERENCE_EXPRESSION")
+    return NotSupportedError(
+        f"the reference interpreter does not support {what}", condition="REFERENCE_EXPRESSION"
+    )

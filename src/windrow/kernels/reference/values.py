@@ -102,7 +102,7 @@ def numbers(left: Any, right: Any) -> tuple[Any, Any] | None:
 def mismatch(what: str, *values: Any) -> AnalysisError:
     """The error for an operation that has no meaning for operands of these types."""
     types = ", ".join(type(value).__name__ for value in values)
-    message = f"{what} has no meaning for {types}"
+    message = f"{what} is not defined for {types}"
     return AnalysisError(message, condition="DATATYPE_MISMATCH", sqlstate="42K09")
 
 

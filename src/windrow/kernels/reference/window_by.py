@@ -68,9 +68,9 @@ class WindowBy:
 
     def __post_init__(self) -> None:
         if self.end is None and not self.tumbling:
-            raise UsageError("sliding window without END", condition="MISSING_END", hint="Add END UNBOUNDED.")
+            raise UsageError("sliding window has no END", condition="MISSING_END", hint="add END UNBOUNDED")
         if self.label is not None and (self.label.unbounded or self.label.only):
-            raise UsageError("LABEL takes neither ONLY nor UNBOUNDED", condition="INVALID_LABEL")
+            raise UsageError("LABEL cannot be combined with ONLY or UNBOUNDED", condition="INVALID_LABEL")
 
 
 def window_by(rows: Sequence[Row], clause: WindowBy) -> list[dict[str, Any]]:

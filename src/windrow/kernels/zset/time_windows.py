@@ -107,10 +107,10 @@ def _fits(ticks: Ints, before: int, after: int) -> bool:
 def overflow() -> ExecutionError:
     """The error for times whose windows exceed int64."""
     return ExecutionError(
-        "the end of a window does not fit bigint",
+        "the end of a window does not fit into BIGINT",
         condition="ARITHMETIC_OVERFLOW",
         sqlstate="22003",
-        hint="filter out rows with such times",
+        hint="filter out rows whose times are that large",
     )
 
 

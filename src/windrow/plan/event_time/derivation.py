@@ -95,7 +95,7 @@ class EventTimes:
             if facts.places and not finalizing and not by_keys:
                 if facts.finality.why is not None and not deriving.lacks_end:
                     raise may_go(deriving.place, facts.finality.why)
-                message = "no event time and no key of a group decides when a row is complete"
+                message = "no event-time column and no GROUP BY key determines when a row is final"
                 raise never_complete(deriving.tokens, deriving.place, message, None)
         else:
             finalizing = {}

@@ -95,7 +95,7 @@ def _refuse_endless(
         raise never_complete(
             deriving.tokens,
             deriving.place,
-            "a group without a key of event time is never complete",
+            "a group without an event-time key is never final",
             deriving.tokens.span(*node.at),
             allows_ttl=bool(node.keys) and facts.raw,
         )
@@ -203,15 +203,15 @@ def _with_ttl(deriving: Deriving, node: plan.Aggregate, facts: Facts) -> tuple[p
     if not node.keys or not facts.raw:
         return node, facts
     if len(facts.places) != 1:
-        hint = "join in a query that shows the rowtime of one stream"
+        hint = "do the join in a subquery that selects the rowtime of one stream"
         raise unsupported(
-            deriving.tokens, "STATE LIFETIME of a group over a join", deriving.tokens.span(*node.at), hint
+            deriving.tokens, "STATE LIFETIME of groups over a join", deriving.tokens.span(*node.at), hint
         )
     (place,) = facts.places
     time = next((one for one, event in facts.events.items() if event.mapped == "{t}"), None)
     if time is None:
-        hint = "select the rowtime of the stream in the query in FROM"
-        what = "STATE LIFETIME of a group over rows without their rowtime"
+        hint = "select the rowtime of the stream in the subquery in FROM"
+        what = "STATE LIFETIME of groups over rows without a rowtime"
         raise unsupported(deriving.tokens, what, deriving.tokens.span(*node.at), hint)
     deriving.has_ttl = True
     length = deriving.ttl[0](deriving.occurrences[place].stream)
@@ -234,9 +234,9 @@ def refuse_ttl(deriving: Deriving) -> None:
         return
     text, span = deriving.ttl[1]
     raise AnalysisError(
-        "STATE LIFETIME needs groups with keys and without event time, and the query has none",
+        "STATE LIFETIME applies only to GROUP BY with a key and without event time, which the query lacks",
         condition="LIFETIME_WITHOUT_KEY",
         sql=text,
         span=span,
-        hint="leave it out: the watermark closes groups by event time; or GROUP BY a key, such as an id",
+        hint="leave it out, as the watermark drops groups by event time; or GROUP BY a key, such as an id",
     )

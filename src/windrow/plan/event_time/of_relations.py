@@ -231,7 +231,7 @@ def of_set_operation(deriving: Deriving, node: plan.SetOperation) -> Derived:
     is_union = node.operator == "union" and node.all
     is_counted = not is_union or any(facts.grouped or facts.whole for facts in (mine, theirs))
     if deriving.waits and not events:
-        message = "the sides of a set operator have no event time in common"
+        message = "the two sides of a set operator have no event-time column in the same place"
         raise never_complete(deriving.tokens, deriving.place, message, None)
     if node.keys:
         lineage = {

@@ -23,7 +23,7 @@ def never_complete(
         condition="GROUP_WITHOUT_EVENT_TIME",
         sql=tokens.sql if span is not None else place[0],
         span=span or place[1],
-        hint="group by the end of a window too: FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL 1 HOUR) … "
+        hint="also group by the end of a window: FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL 1 HOUR) … "
         f"GROUP BY wend; or {instead if allows_ttl else 'leave AFTER WATERMARK out'}",
     )
 
@@ -31,17 +31,17 @@ def never_complete(
 def may_go(place: tuple[str, Span | None], why: str) -> AnalysisError:
     """The error for AFTER WATERMARK over rows that are never final; `place` is that of the clause."""
     return AnalysisError(
-        f"rows of {why} are never final: no column of event time limits when later rows can retract them",
+        f"rows of {why} are never final: no event-time column limits when later rows can retract them",
         condition="NEVER_COMPLETE",
         sql=place[0],
         span=place[1],
-        hint="join by equal columns of event time, such as the ends of windows, and have one in PARTITION BY;"
+        hint="join by equal event-time columns, such as the ends of windows, and add one to PARTITION BY;"
         " or leave AFTER WATERMARK out",
     )
 
 
 def unsupported(
-    tokens: TokenList, what: str, span: Span | None, hint: str = "docs/sql/emit.md says what there is"
+    tokens: TokenList, what: str, span: Span | None, hint: str = "see docs/sql/emit.md for what is supported"
 ) -> NotSupportedError:
     """The error for a part of a query with EMIT that has no operator over streams."""
     return NotSupportedError(

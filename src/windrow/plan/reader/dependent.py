@@ -77,7 +77,7 @@ def dependent(reading: ReaderState, rows: BlockRows, bracket: Range) -> Dependen
         statement.stand(before)
         statement.around_read = set()
         if not wanted:
-            raise UnreadError("a subquery that is correlated in this way", bracket)
+            raise UnreadError("a correlated subquery of this form", bracket)
         around, keys = _around(statement, rows, wanted)
         found = _read(reading, shape, around, bracket)
         read = [mine for mine, theirs in keys if theirs in statement.around_read]
@@ -166,7 +166,7 @@ def _read(reading: ReaderState, shape: Shape, around: BlockRows, bracket: Range)
     hidden = [item for item in order if place_of(statement.tokens, names, item) is None]
     if hidden and query.distinct:
         raise UnreadError(
-            "ORDER BY of an expression that is not selected, with DISTINCT", hidden[0].expression
+            "ORDER BY of an expression that SELECT DISTINCT does not return", hidden[0].expression
         )
     beside = []
     for item in hidden:
@@ -276,7 +276,9 @@ def _selected(
     """
     node = each(statement, select, rows, ())
     if node.is_whole:
-        raise UnreadError("columns of a correlated subquery", bracket)
+        raise UnreadError(
+            "an expression in SELECT of a correlated subquery that only Spark evaluates", bracket
+        )
     known = {column.id: column for column in rows.node.columns}
     further = [
         (Column(made, known[own].name, known[own].type), one)
@@ -286,7 +288,7 @@ def _selected(
     ]
     listed = SqlText.join(", ", [*(one.text for _, one in further), node.listed])
     outputs = (*further, *node.outputs)
-    found: Node = Project(rows.node, node.scope, outputs, listed, "columns of a subquery")
+    found: Node = Project(rows.node, node.scope, outputs, listed, "columns of a correlated subquery")
     if select.distinct:
         found = Distinct(found, "DISTINCT", around)
     keys = tuple((column.id, column.id) for column, _ in further[:around])
@@ -357,8 +359,8 @@ def _without_null(
     name = next(one.name for one in rows.node.columns if one.id == column)
     nothing = _nothing(kind)
     if nothing is None:
-        what = f"a column of type {kind.simpleString().upper()} that a subquery reads"
-        raise UnreadError(what, at, "read a number, text or time of it in a query in FROM")
+        what = f"a column of type {kind.simpleString().upper()} that a correlated subquery reads"
+        raise UnreadError(what, at, "read a number, text or time of it in a subquery in FROM")
     reads = frozenset([column])
     made = statement.fresh(2)
     whole = SqlText.of(f"coalesce({ROWS}.{column}, {nothing})")

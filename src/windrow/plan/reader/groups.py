@@ -69,7 +69,7 @@ def grouped(
     clauses = [clause for clause in (select.window, select.qualify) if clause is not None]
     stretches = [*select.items, *([] if select.having is None else [select.having]), *clauses]
     if any(tokens.is_symbol(start, "*") for start, _ in select.items):
-        raise UnreadError("a star beside GROUP BY", select.group_by)
+        raise UnreadError("SELECT * with GROUP BY", select.group_by)
     calls = find_calls(tokens, stretches, statement.text)
     rows = filtered(statement, rows, conditions, "WHERE")
     known = {column.id: column for column in rows.node.columns}
@@ -179,7 +179,7 @@ def _item_expression(statement: StatementText, rows: BlockRows, item: Range) -> 
     for key in (item, without_alias(statement.tokens, item)):
         if _is_expression(statement, rows, key):
             return key
-    raise UnreadError("a key of GROUP BY that is no expression", item)
+    raise UnreadError("a GROUP BY key that is not an expression", item)
 
 
 def _is_expression(statement: StatementText, rows: BlockRows, key: Range) -> bool:

@@ -286,14 +286,16 @@ def names_of(item: FromItem, columns: Sequence[Column]) -> tuple[str, ...]:
     """The names by which a SELECT refers to the columns of a relation in FROM."""
     names = item.columns or tuple(column.name for column in columns)
     if len(names) != len(columns):
-        raise UnreadError("other names for the columns than there are columns", item.source)
+        raise UnreadError(
+            "a list of column names whose length differs from the number of columns", item.source
+        )
     return names
 
 
 def only_column(columns: Sequence[Column], bracket: Range) -> Column:
     """The only column of a scalar subquery, or of one in IN."""
     if len(columns) != 1:
-        raise UnreadError("a subquery of several columns", bracket, "select one")
+        raise UnreadError("a subquery of several columns", bracket, "select one column")
     return columns[0]
 
 

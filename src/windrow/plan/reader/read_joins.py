@@ -213,7 +213,7 @@ def alike(
     common = kinds[0] if kinds[0] == kinds[1] else _common_type(statement, kinds)
     if common is None:
         text = " and ".join(kind.simpleString().upper() for kind in kinds)
-        raise UnreadError(f"an equality of {text}", at, "cast one to the type of the other")
+        raise UnreadError(f"a comparison of {text} by =", at, "cast one to the type of the other")
     for place, (side, column) in enumerate(zip(sides, pair, strict=True)):
         if kinds[place] == common:
             continue

@@ -139,7 +139,7 @@ def named_in(statement: StatementText, select: Select, clause: Range, rows: Bloc
         parsed = parse_expression(tokens, *item)
         is_same = isinstance(parsed, Name) and parsed.parts[-1].lower() == token.name.lower()
         if token.name.lower() in known and not is_same:
-            what = f"HAVING or QUALIFY by {token.name}, a name of SELECT's and of the rows,"
+            what = f"HAVING or QUALIFY by {token.name}, which is both an alias and a column of the rows,"
             raise UnreadError(what, (at, at + 1), "rename it in SELECT")
         source = statement.columns_at.get(item)
         if source is None and isinstance(parsed, Name):

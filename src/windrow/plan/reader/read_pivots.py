@@ -63,7 +63,7 @@ def _pivoted(
         raise UnreadError("PIVOT in this form", clause)
     if not all(isinstance(call.column.type, NumericType | BooleanType) for call in groups.calls):
         # what these are where there is no row Spark has in another way
-        raise UnreadError("PIVOT of values that are no numbers", clause)
+        raise UnreadError("PIVOT of values that are not numbers", clause)
     groups = replace(groups, around=0)
     ids = [column.id for column in groups.columns]
     keys, read = groups.columns[: len(others)], ids[len(others) : len(others) + len(pivots)]

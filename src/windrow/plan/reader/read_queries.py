@@ -122,7 +122,7 @@ class QueryReader:
             lambda: self._planned(lambda: self._relation(query), lambda: query.text, query.tokens), *_NAMES
         )
         if isinstance(found, NotAnalysed):
-            return Reason(found.what, query.tokens, "write the name of its relation before it")
+            return Reason(found.what, query.tokens, "write the relation before it, as in t.x")
         return found
 
     def _relation(self, query: Query) -> Node:
@@ -292,7 +292,7 @@ class QueryReader:
         found = self.statement.attempt(lambda: self._known_groups(select, rows, conditions), _ANY)
         if isinstance(found, NotAnalysed):
             place = over_of(self.statement, select) or select.group_by
-            found = Reason("an expression over groups that only Spark understands", place)
+            found = Reason("an expression over groups that only Spark evaluates", place)
         if not isinstance(found, Reason):
             return found
         return instead(
@@ -381,7 +381,7 @@ class QueryReader:
                 tokens.is_symbol(at + 1, mark) for mark in (".", "(", ":")
             )
             if tokens[at].is_name and tokens[at].name.lower() in renamed and is_bare:
-                what = "ORDER BY of something computed with an alias of SELECT"
+                what = "ORDER BY of an expression with an alias of SELECT"
                 raise UnreadError(what, expression, "select it, and order by its name")
 
     def _bounds(self, shape: OrderedBlock) -> tuple[int, int | None]:
@@ -399,7 +399,7 @@ class QueryReader:
             return int(text)
         value = self.statement.analyser.value(self.statement.text(stretch))
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-            raise UnreadError("a number of rows that is none", stretch)
+            raise UnreadError("LIMIT or OFFSET by a value that is not a whole number", stretch)
         return value
 
 

@@ -65,7 +65,7 @@ def asked(
         stop = tokens.partner[at + 1]
         named = tokens.split(at + 2, stop)
         if any(tokens.folded(*one) not in places for one in named):
-            raise UnreadError(f"{word} of an expression that is not a key", (at, stop + 1))
+            raise UnreadError(f"{word} of an expression that is not a GROUP BY key", (at, stop + 1))
         of = tuple(places[tokens.folded(*one)] for one in named) or sets.own
         found.append(Asked((at, stop + 1), of, ByteType() if word == "GROUPING" else LongType()))
     return found

@@ -27,7 +27,7 @@ def session_lengths(select: Select) -> tuple[int, int | None] | None:
 def sessions(
     statement: StatementText, select: Select, lengths: tuple[int, int | None], query: Callable[[Shape], Node]
 ) -> Node:
-    """The rows with their sessions; the text numbers sessions by counting gaps."""
+    """The rows with their sessions; the SQL numbers sessions by counting gaps."""
     tokens, reader = statement.tokens, statement.reader
     gap, longest = lengths
     numbered = _inside(statement, select)

@@ -49,9 +49,7 @@ def from_where(
     is_beside = around is not None and bool(select.source) and reads_around(reading, select.source[0])
     if around is not None and is_beside:
         if any(item.join in ("right", "full") for item in select.source):
-            raise UnreadError(
-                "RIGHT or FULL JOIN with a query that reads the one around it", select.source[0].source
-            )
+            raise UnreadError("RIGHT or FULL JOIN with a correlated subquery", select.source[0].source)
         rows = around
     # of rows that an outer join makes WHERE is checked against them after it
     is_padded = any(item.join in ("right", "full") for item in select.source)
@@ -74,7 +72,7 @@ def from_where(
     aliases = [part.alias.lower() for part in rows.relations]
     for number, alias in enumerate(aliases):
         if alias in aliases[:number]:
-            raise UnreadError("relations of one name", select.source[number].source)
+            raise UnreadError("two relations of the same name", select.source[number].source)
     _spell_stars(statement, select, rows)
     if around is not None and is_beside:
         _name_around(statement, select, rows)
@@ -180,7 +178,7 @@ def input_of(reading: ReaderState, item: QueryInput, source: Range) -> Node:
         view = reading.known.view(own)
         if view is not None and not isinstance(view, PlannedClause) and item.is_bare:
             return _view(reading, item.source, "", view, source)
-        what = "a view of something recorded" if view is None else "a window of a view"
+        what = "a view over recorded streams" if view is None else "a window of a view"
         kinds = reading.known.stream(own) if view is None else None
     if kinds is None:
         raise UnreadError(what, source)
@@ -297,7 +295,7 @@ def _name_own(statement: StatementText, select: Select, rows: BlockRows) -> None
                     at += 3
                     continue
                 if tokens.is_symbol(at + 2, "*"):
-                    what = "all columns of one of the relations of USING"
+                    what = "t.* of a relation that is joined with USING"
                     raise UnreadError(what, (at, at + 3), "name the columns")
                 path = Name((tokens[at].name, tokens[at + 2].name), (at, at + 3))
                 known, column = BlockRows(rows.node, rows.parts).resolved(path), rows.resolved(path)

@@ -159,7 +159,7 @@ class Texts:
         if text.relations() or self.is_temporal(tokens):
             what = "a subquery in an expression"
         elif any(self.is_inner_star(at) for at in range(*tokens)):
-            what = "a star inside of an expression"
+            what = "a star inside an expression"
         elif any(at not in self.windows and is_over(self.tokens, at) for at in range(*tokens)):
             what = "OVER"
         if what is not None:
@@ -241,7 +241,7 @@ class StatementText(Texts):
         except WindrowError as error:
             if not (conditions and error.condition.startswith(conditions)):
                 raise
-            found = NotAnalysed("a name that the query as a whole knows alone", error=error)
+            found = NotAnalysed("a name that is known only in the whole query", error=error)
         self.stand(before)
         return found
 

@@ -112,7 +112,7 @@ def _in_subquery(
     """The partners of rows in the subquery of a condition that is just IN."""
     operand = _operand(reading.statement, start, bracket[0] - 1)
     if operand[0] != start:
-        raise UnreadError("the operand of IN", operand)
+        raise UnreadError("this expression before IN", operand)
     return _partners(reading, rows, bracket, operand)
 
 
@@ -171,9 +171,9 @@ def _answered(
     operand = _operand(statement, stretch[0], first - 1 - is_not)
     at = operand[0], stop
     if not _decides(statement, stretch, at):
-        raise UnreadError("a value that is computed of IN a subquery", at)
+        raise UnreadError("an expression that computes with IN of a subquery", at)
     if is_inside:
-        raise UnreadError("IN a subquery as a column that is read", at)
+        raise UnreadError("IN of a subquery as a column", at)
     rows, found = _partners(reading, rows, bracket, operand)
     if is_not != _is_negated(statement, stretch[0], operand[0]):
         found = replace(found, unknown=found.keys[-1])
@@ -539,7 +539,7 @@ def _operand(statement: StatementText, start: int, stop: int) -> Range:
     found = parse_expression(tokens, first, stop)
     is_value = isinstance(found, OperationNode) and found.operator not in _BOOLEAN
     if first >= stop or not (is_value or not isinstance(found, OperationNode | Opaque)):
-        raise UnreadError("the operand of IN", (first, stop + 1))
+        raise UnreadError("this expression before IN", (first, stop + 1))
     return first, stop
 
 

@@ -37,7 +37,7 @@ class Options:
                 raise UsageError(
                     f"{name}={number!r} is not a positive number",
                     condition="INVALID_ARGUMENT",
-                    hint=f"write a number from 1: {name}=3",
+                    hint=f"write a number of 1 or more: {name}=3",
                 )
 
     @property

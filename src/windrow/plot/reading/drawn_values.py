@@ -82,13 +82,13 @@ def _named(row: T.StructType, name: str, drawable: list[str]) -> str:
             f"the rows have no column {name}",
             condition="UNRESOLVED_COLUMN",
             sqlstate="42703",
-            hint=did_you_mean(name, drawable) or f"numbers and texts are in {known}",
+            hint=did_you_mean(name, drawable) or f"name a column of numbers or texts: {known}",
         )
     if found[0] not in drawable:
         raise UsageError(
-            f"column {found[0]} is neither a number nor a text, and cannot be drawn",
+            f"column {found[0]} is neither a number nor a text, so it cannot be drawn",
             condition="INVALID_ARGUMENT",
-            hint=f"numbers and texts are in {known}",
+            hint=f"name a column of numbers or texts: {known}",
         )
     return found[0]
 

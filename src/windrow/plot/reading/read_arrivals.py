@@ -33,9 +33,9 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
     arrival = stream.arrivals
     if arrival is None:
         raise UsageError(
-            "there is nothing to draw: this stream has no processing times",
+            "there is nothing to draw: the stream has no processing times",
             condition="NOTHING_TO_DRAW",
-            hint="name their column: PTIME or ptime=…; windows of the stream have pictures too",
+            hint="name their column with PTIME or ptime=…; or draw a window of the stream",
         )
     scale = arrival.rowtime
     kind = arrival.judged.schema[CAME].dataType

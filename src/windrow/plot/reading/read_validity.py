@@ -52,9 +52,11 @@ def _read(relation: TimeVarying, options: Options, key: tuple[str, ...], title: 
     value = options.value or next((name for name in numeric if name.lower() not in lower), None)
     if value is not None and value.lower() not in {name.lower() for name in numeric}:
         raise UsageError(
-            f"column {value} is not numeric, and cannot be drawn",
+            f"column {value} is not numeric, so it cannot be drawn",
             condition="INVALID_ARGUMENT",
-            hint=f"numbers are in {', '.join(numeric) or 'no column'}",
+            hint=f"name a column of numbers: {', '.join(numeric)}"
+            if numeric
+            else "select a column of numbers",
         )
     by = [name for name in relation.names if name.lower() in lower] if key else _words(relation, numeric)
     rows = relation.frame.select(

@@ -255,7 +255,7 @@ def _chosen(gateway: Gateway, rows: DataFrame, keys: list[str], options: Options
 def _is_key(keys: list[str], options: Options) -> Column:
     if len(options.keys) != len(keys):
         raise UsageError(
-            f"key has {len(options.keys)} values, and PARTITION BY has {len(keys)}",
+            f"key has {len(options.keys)} values, but PARTITION BY has {len(keys)} expressions",
             condition="INVALID_ARGUMENT",
             hint="pass one value for each expression of PARTITION BY",
         )

@@ -79,7 +79,7 @@ class SparkAnalyzer:
                 )
             if changes_by_run(found):
                 raise NotSupportedError(
-                    f"predicate of {boundary.side.name} has another value in each run",
+                    f"predicate of {boundary.side.name} returns a different value in each run",
                     condition="NONDETERMINISTIC_PREDICATE",
                     hint="compute it once into a column of a stored table",
                 )

@@ -85,7 +85,7 @@ def nanoseconds_of(
     amount = _amount(gateway, tokens, length)
     if not amount.is_time and default is None:
         raise _invalid(
-            tokens, length, "a length of time needs a unit", "write it after the number: 10 SECONDS"
+            tokens, length, "a length of time needs a unit", "write the unit after the number: 10 SECONDS"
         )
     return amount.value if amount.is_time else amount.value * LENGTH_UNITS[default or "SECOND"]
 
@@ -102,12 +102,12 @@ def ticks_of(gateway: Gateway, tokens: TokenList, scale: TimeScale, name: str, l
     is_integer = scale.kind == "bigint"
     if amount.is_time is is_integer:
         hint = "write a number" if is_integer else "write an interval, such as INTERVAL 10 MINUTES"
-        raise _invalid(tokens, length, f"{name} is no length of time of {scale.kind.upper()}", hint)
+        raise _invalid(tokens, length, f"{name} is not a length of time for {scale.kind.upper()}", hint)
     ticks = amount.value if is_integer else amount.value / scale.nanoseconds
     if ticks != int(ticks):
         unit = "whole number" if is_integer else f"whole number of {scale.unit.lower()}s"
         hint = "write a whole number" if is_integer else "cast the column to TIMESTAMP"
-        raise _invalid(tokens, length, f"{name} is no {unit}", hint)
+        raise _invalid(tokens, length, f"{name} is not a {unit}", hint)
     return int(ticks)
 
 
@@ -131,7 +131,7 @@ def _amount(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
     if length.unit is not None:
         if value.is_time:
             hint = f"leave {length.unit} out, or write a number"
-            raise _invalid(tokens, length, "an interval has its unit already", hint)
+            raise _invalid(tokens, length, "an interval already has a unit", hint)
         value = _Amount(value.value * LENGTH_UNITS[length.unit], is_time=True)
     what = "a number of rows" if length.counts_rows else "a length of time"
     least = length.least
@@ -147,7 +147,7 @@ def _amount(gateway: Gateway, tokens: TokenList, length: Length) -> _Amount:
             hint = "use [NOW] for rows of one instant"
         raise _invalid(tokens, length, f"{what} must be {problem}", hint)
     if abs(value.value) > _LONGEST * (1000 if value.is_time else 1):
-        raise _invalid(tokens, length, f"{what} is beyond what is counted in 64 bits", "write a shorter one")
+        raise _invalid(tokens, length, f"{what} does not fit into 64 bits", "write a shorter one")
     return value
 
 
@@ -196,16 +196,19 @@ def _refuse_other_types(tokens: TokenList, length: Length, kind: DataType) -> No
 def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowError:
     """The error; for a non-constant, it says what lengths are."""
     if error.condition.startswith("INVALID_INLINE_TABLE.FAILED"):
-        return _invalid(tokens, length, "this length cannot be computed", "write another expression")
-    if error.condition == "PARSE_SYNTAX_ERROR" and error.hint is None:
-        error.hint = (
-            "a length is a number, a parameter, an interval, or an expression of these, such as 2 * :n"
+        return _invalid(
+            tokens,
+            length,
+            "the length cannot be computed",
+            "write a literal, or pass the length as a parameter",
         )
+    if error.condition == "PARSE_SYNTAX_ERROR" and error.hint is None:
+        error.hint = "write a number, a parameter, an interval, or an expression of these, such as 2 * :n"
     problem = ""
     if error.condition.startswith("UNRESOLVED_COLUMN"):
-        problem = "a length is a constant, and reads no column"
+        problem = "a length cannot read a column"
     elif error.condition.startswith(("INVALID_INLINE_TABLE", "INVALID_WHERE_CONDITION")):
-        problem = "a length is a constant, which is known before there are rows"
+        problem = "a length must be a constant"
     if not problem:
         return error
     span = error.span if error.sql == tokens.sql and error.span else tokens.span(*length.tokens)
@@ -222,13 +225,13 @@ def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowE
 def _no_length(tokens: TokenList, length: Length, what: str) -> AnalysisError:
     """The error for a value that is not a length, or not a number of rows."""
     if length.counts_rows:
-        return _invalid(tokens, length, f"{what} is no number of rows", _rows_from(length))
-    hint = "pass a number, or an interval: of Python, datetime.timedelta(minutes=5)"
-    return _invalid(tokens, length, f"{what} is no length", hint)
+        return _invalid(tokens, length, f"{what} is not a number of rows", _rows_from(length))
+    hint = "write a number or an interval; in Python, pass datetime.timedelta(minutes=5)"
+    return _invalid(tokens, length, f"{what} is not a length", hint)
 
 
 def _rows_from(length: Length) -> str:
-    return f"write a whole number from {length.least or 0} on"
+    return f"write a whole number of {length.least or 0} or more"
 
 
 def _invalid(tokens: TokenList, length: Length, message: str, hint: str) -> AnalysisError:

@@ -179,11 +179,12 @@ def _refuse_changing_values(gateway: Gateway, window: Window | Match) -> None:
         place = window.around.locate(0, len(window.around.render()))
         if rows_change_by_run(gateway.sql(window.around)):
             raise NotSupportedError(
-                "the outer query returns other rows each time, and a clause in a subquery reads them again",
+                "the outer query returns different rows each time, and a clause in a subquery reads them"
+                " again",
                 condition="NONDETERMINISTIC_QUERY",
                 sql=window.sql,
                 span=window.span if place is None else place[1],
-                hint="store its rows in a table first",
+                hint="store the rows of the outer query in a table first",
             )
 
 
@@ -192,11 +193,11 @@ def refuse_streaming(window: Window | Match, rows: DataFrame) -> None:
     if rows.isStreaming:
         what = "MATCH_RECOGNIZE" if isinstance(window, Match) else "WINDOW BY"
         raise NotSupportedError(
-            f"{what} over a streaming DataFrame that is no stream is not supported",
+            f"{what} over a streaming DataFrame that is not declared as a stream is not supported",
             condition="UNSUPPORTED_STREAM",
             sql=window.sql,
             span=window.span,
-            hint="say what its rowtime is: session.stream('s', df, rowtime='ts'), then FROM s",
+            hint="declare its rowtime: session.stream('s', df, rowtime='ts'), then FROM s",
         )
 
 

@@ -67,7 +67,7 @@ class MatchReference:
         """The rows that the clause returns."""
         if any(contains(field.dataType, "months") for field in self.analyzer.row.fields):
             raise NotSupportedError(
-                "the reference interpreter reads no year-month intervals",
+                "the reference interpreter does not support year-month intervals",
                 condition="REFERENCE_EXPRESSION",
                 sql=self.match.sql,
                 span=self.match.span,
@@ -360,6 +360,6 @@ def _literal(value: Any) -> str:
             return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
         case _:
             raise NotSupportedError(
-                f"a parameter of type {type(value).__name__} in the reference interpreter",
+                f"the reference interpreter does not support parameters of type {type(value).__name__}",
                 condition="REFERENCE_EXPRESSION",
             )

@@ -161,7 +161,7 @@ class _Rounds:
         match = self.draft.match
         how_often = f"{_MOST:,} combinations of values" if rows > _MOST else f"values in {_ROUNDS} rounds"
         raise NotSupportedError(
-            f"DEFINE needs Spark to evaluate a condition over more than {how_often}",
+            f"Spark would have to evaluate a condition of DEFINE over more than {how_often}",
             condition="CONDITION_TOO_COSTLY",
             sqlstate="54000",
             sql=match.sql,

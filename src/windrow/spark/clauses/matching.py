@@ -154,7 +154,7 @@ class MatchTypes:
             sqlstate="42000",
             sql=self.match.sql,
             span=span,
-            hint=hint if self.match.clause.frame is None else "write its relation before it: t.x, t.*",
+            hint=hint if self.match.clause.frame is None else "write the relation before it: t.x, t.*",
         )
 
     def types_of(
@@ -221,7 +221,7 @@ class MatchTypes:
             sqlstate="42703",
             sql=error.sql,
             span=error.span,
-            hint=did_you_mean(path[0].upper(), known) or f"there are {', '.join(known)}",
+            hint=did_you_mean(path[0].upper(), known) or f"use one of {', '.join(known)}",
         )
 
     def is_in_query(self, span: Span) -> bool:
@@ -416,7 +416,7 @@ class MatchStage(KeyedRows):
                 condition="UNSUPPORTED_MEASURE",
                 sql=self.match.sql,
                 span=self.match.tokens.span(*item.leaf.range),
-                hint="cast the argument, or aggregate the rows of ALL ROWS PER MATCH in a query around",
+                hint="cast the argument, or aggregate the rows of ALL ROWS PER MATCH in an outer query",
             )
 
 

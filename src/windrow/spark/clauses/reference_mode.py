@@ -66,7 +66,7 @@ class _Reference:
     def run(self) -> DataFrame:
         if any(contains(field.dataType, "months") for field in self.row.fields):
             raise NotSupportedError(
-                "the reference interpreter reads no year-month intervals",
+                "the reference interpreter does not support year-month intervals",
                 condition="REFERENCE_EXPRESSION",
                 sql=self.window.sql,
                 span=self.window.span,
@@ -138,7 +138,7 @@ class _Reference:
         """The user's text of an expression."""
         if fragment.column is not None or fragment.span is None:
             raise NotSupportedError(
-                "the reference interpreter reads predicates as text, not as Columns",
+                "the reference interpreter does not support predicates as Columns",
                 condition="REFERENCE_EXPRESSION",
             )
         sql, span = self.window.sql, fragment.span

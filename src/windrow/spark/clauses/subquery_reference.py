@@ -110,7 +110,7 @@ class _Subquery:
         rows = self.rows(env)
         if len(rows) > 1:
             raise ExecutionError(
-                "more than one row is returned by a subquery used as an expression",
+                "a subquery used as an expression returned more than one row",
                 condition="SCALAR_SUBQUERY_TOO_MANY_ROWS",
             )
         return rows[0] if rows else None

@@ -58,9 +58,9 @@ def _requested_host(plan: LivePlan) -> str:
     host = str(plan.gateway.spark.conf.get(HOST_SETTING, None) or "auto").lower()
     if host not in _HOSTS:
         raise UsageError(
-            f"{HOST_SETTING} is {host!r}",
+            f"{HOST_SETTING} has the unknown value {host!r}",
             condition="INVALID_SETTING",
-            hint=did_you_mean(host, _HOSTS) or f"it is one of {', '.join(_HOSTS)}",
+            hint=did_you_mean(host, _HOSTS) or f"use one of {', '.join(_HOSTS)}",
         )
     return host
 

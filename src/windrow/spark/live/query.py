@@ -315,7 +315,7 @@ class LiveQuery:
             raise error from None
 
     def _see_the_end(self) -> None:
-        """Release everything when the query has ended, for whatever reason."""
+        """Release all resources of the query when it has ended, for any reason."""
         with suppress(Exception):  # `failure` has what it failed with; where Spark is gone, it has ended too
             self.streaming.awaitTermination()
         if self._incoming is not None:
@@ -433,9 +433,9 @@ def _triggered(writer: DataStreamWriter, trigger: object) -> DataStreamWriter:
     """The writer, with a trigger in Spark's form."""
     hint = "write {'processingTime': '10 seconds'} or {'availableNow': True}"
     if not isinstance(trigger, Mapping):
-        raise UsageError(f"{trigger!r} is no trigger", condition="INVALID_ARGUMENT", hint=hint)
+        raise UsageError(f"{trigger!r} is not a trigger", condition="INVALID_ARGUMENT", hint=hint)
     try:
         return writer.trigger(**trigger)
     except (TypeError, PySparkException) as error:
-        text = f"{dict(trigger)} is no trigger: {error}"
+        text = f"{dict(trigger)} is not a trigger: {error}"
         raise UsageError(text, condition="INVALID_ARGUMENT", hint=hint) from None

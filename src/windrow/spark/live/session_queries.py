@@ -142,9 +142,9 @@ class LiveQueries(Mapping[str, LiveQuery]):
             name = next(name for number in _numbers if (name := f"query-{number}") not in self._running)
         if name in self._running:
             raise UsageError(
-                f"a live query {name} runs in this session",
+                f"a live query {name} is already running in this session",
                 condition="QUERY_EXISTS",
-                hint="stop it first, or rename this one",
+                hint="stop it first, or choose another name",
             )
         query = LiveQuery(plan.started(), taking, name=name, notify=self.listeners.notify, **options)
         self._running[name] = query
@@ -209,7 +209,7 @@ def _warn_unbounded(plan: LivePlan, on_unbounded: str) -> None:
     """Warn of a query with unbounded state, or refuse it."""
     if on_unbounded not in ("warn", "error", "ignore"):
         raise UsageError(
-            f"{on_unbounded!r} says not what becomes of queries whose state grows",
+            f"on_unbounded is {on_unbounded!r}",
             condition="INVALID_ARGUMENT",
             hint="use 'warn', 'error' or 'ignore'",
         )
@@ -223,7 +223,7 @@ def _warn_unbounded(plan: LivePlan, on_unbounded: str) -> None:
             condition="UNBOUNDED_STATE",
             sql=plan.text,
             span=plan.span,
-            hint="EXPLAIN names what would bound it; on_unbounded='warn' runs it all the same",
+            hint="run EXPLAIN to see what would bound it, or set on_unbounded='warn' to run it anyway",
         )
     warn(f"the state of the query is unbounded: {reasons}")
 

@@ -37,8 +37,8 @@ def columns_taken(
     found = next((names for names in (every, without) if len(names) == len(own)), None)
     if found is None:
         raise AnalysisError(
-            f"the query has {len(own)} columns, and the stream needs {len(without)} beside the rowtime:"
-            f" {', '.join(without)}",
+            f"the query has {len(own)} columns, but the stream needs {len(without)} in addition to the"
+            f" rowtime: {', '.join(without)}",
             condition="INSERT_COLUMN_ARITY_MISMATCH",
             sqlstate="21S01",
             sql=place.sql if place is not None else None,

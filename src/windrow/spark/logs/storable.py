@@ -67,7 +67,7 @@ def _as_type(value: str, field: StructField) -> Column:
     wrong = raising(
         "INVALID_VALUE",
         f"a value of column {field.name} is not {field.dataType.simpleString().upper()}",
-        "nothing was inserted; convert the values first",
+        "convert the values first; nothing was inserted",
     )
     is_lost = F.col(value).isNotNull() & found.isNull()
     return F.when(is_lost, wrong).otherwise(found).alias(field.name)

@@ -49,9 +49,9 @@ def unit_named(unit: str | None) -> str | None:
     if known not in TIME_UNITS:
         names = [f"{name.lower()}s" for name in TIME_UNITS]
         raise UsageError(
-            f"{unit!r} is no unit of time",
+            f"{unit!r} is not a unit of time",
             condition="UNKNOWN_UNIT",
-            hint=did_you_mean(unit.lower(), names) or f"units are {', '.join(names)}",
+            hint=did_you_mean(unit.lower(), names) or f"use one of {', '.join(names)}",
         )
     return known
 
@@ -116,7 +116,7 @@ class TableLog:
         for name in names:
             if name is not None and name.lower() not in known:
                 condition = "UNKNOWN_ROWTIME" if name == self.rowtime else "UNKNOWN_COLUMN"
-                hint = did_you_mean(name, columns) or f"columns are {', '.join(columns)}"
+                hint = did_you_mean(name, columns) or f"use one of the columns {', '.join(columns)}"
                 raise self.wrong(name, f"the rows have no column {name}", condition, hint, "42703")
 
 
@@ -138,8 +138,8 @@ def of_frame(frame: DataFrame, log: TableLog) -> Stream:
 def _read(frame: DataFrame, log: TableLog) -> Stream:
     found = {name.lower(): name for name in frame.columns}
     if log.bound is not None and log.watermark is not None:
-        message = "a log has a column of bounds or one of watermarks, not both"
-        raise log.wrong(log.watermark, message, "INVALID_BOUND", "name one of them")
+        message = "a log cannot have both a column of bounds and one of watermarks"
+        raise log.wrong(log.watermark, message, "INVALID_BOUND", "name only one of them")
     if log.punctuation is not None and isinstance(log.bound, int):
         message = "a log with punctuations cannot have a single bound"
         raise log.wrong(log.punctuation, message, "INVALID_BOUND", "name a column of bounds, or no bound")
@@ -149,7 +149,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     if promising is not None and log.ptime is None:
         what = "bounds" if in_columns is not None else "punctuations"
         raise UsageError(
-            f"{what} in column {promising} concern later entries, but the entries have no order",
+            f"{what} in column {promising} apply to later entries, but the entries have no order",
             condition="MISSING_PTIME",
             span=log.places.get(promising.lower()),
             sql=log.sql,
@@ -161,7 +161,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         message = (
             f"a rowtime of type {kind.upper()} takes no unit"
             if scale
-            else f"{kind.upper()} is no type of a rowtime"
+            else f"a rowtime cannot be of type {kind.upper()}"
         )
         kinds = "cast the column to TIMESTAMP, DATE or BIGINT where the stream is created"
         hint = "leave the unit out" if scale else kinds
@@ -172,7 +172,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     missing = raising(
         "NULL_ROWTIME",
         f"a row has NULL as its rowtime {log.rowtime}",
-        "leave such rows out with WHERE",
+        "filter out such rows with WHERE",
         log.sql,
         log.places.get(log.rowtime.lower()),
     )
@@ -196,7 +196,7 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
     if in_columns is not None:
         bound_kind = frame.schema[found[in_columns.lower()]].dataType.simpleString()
         if bound_kind != kind and {bound_kind, kind} != {"int", "bigint"}:
-            message = f"bounds are of type {bound_kind.upper()}, and the rowtime is of type {kind.upper()}"
+            message = f"bounds are of type {bound_kind.upper()}, but the rowtime is of type {kind.upper()}"
             raise log.wrong(in_columns, message, "INVALID_BOUND", "cast them to the type of the rowtime")
         bound_ticks = F.expr(scale.of_column(quoted(found[in_columns.lower()]), scale.kind, scale.unit))
         says = bound_ticks.isNotNull()

@@ -98,7 +98,7 @@ def read_text_log(path: str | Path, *, malformed: str = "fail", width: int | Non
             f"file {path} does not exist", condition="PATH_NOT_FOUND", hint="check the path"
         ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"file {path} cannot be read: {error}", condition="UNREADABLE_FILE") from error
+        raise InputError(f"cannot read file {path}: {error}", condition="UNREADABLE_FILE") from error
     rows: list[tuple[int, tuple[str | None, ...], int]] = []
     beats: list[tuple[int, int]] = []
     late: list[tuple[int, tuple[str | None, ...], int, int]] = []
@@ -139,7 +139,7 @@ def _problem(line: str, width: int | None) -> str | None:
     """The problem of a line; None for a good one."""
     found = _LINE.fullmatch(line)
     if found is None or bool(found["beat"]) == bool(found["values"]):
-        return "is neither an instant and values nor h and an instant"
+        return "is neither an instant with values nor h with an instant"
     instant = int(found["instant"])
     if not -(2**63) <= instant < 2**63:
         return "has an instant that is too large"
@@ -148,7 +148,7 @@ def _problem(line: str, width: int | None) -> str | None:
     try:
         values = _values(found["values"])
     except csv.Error:
-        return "has a quote that is not closed"
+        return "has an unclosed quote"
     if width is not None and len(values) != width:
         return f"has {len(values)} values, not {width}"
     return None
@@ -185,7 +185,7 @@ def of_text_log(
     )
     if log.rows and log.width != len(values):
         raise InputError(
-            f"rows have {log.width} values, and {len(values)} columns are declared",
+            f"rows have {log.width} values, but {len(values)} columns are declared",
             condition="MALFORMED_LINE",
             hint="declare a column for each value, and ROWTIME for the instant",
         )

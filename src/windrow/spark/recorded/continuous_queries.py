@@ -115,7 +115,7 @@ class Runner:
             condition="UNSUPPORTED_QUERY",
             sql=self.sql,
             span=query.span if reason.at is None else self.tokens.span(*reason.at),
-            hint=reason.hint or "Session(execution='reference') evaluates it, instant by instant",
+            hint=reason.hint or "use Session(execution='reference'), which evaluates it instant by instant",
         )
 
     def unrun(
@@ -157,11 +157,11 @@ class Runner:
         if len(query.names) != len(stream.visible_names):
             first, last = query.names[0][1], query.names[-1][1]
             raise ParseError(
-                f"{len(query.names)} names for {len(stream.visible_names)} columns",
+                f"the query has {len(stream.visible_names)} columns, but {len(query.names)} names",
                 condition="PARSE_SYNTAX_ERROR",
                 sql=self.sql,
                 span=Span(first.start, last.stop),
-                hint="name every column of the query once",
+                hint="write one name for each column of the query",
             )
         return stream.renamed(tuple(name for name, _ in query.names))
 

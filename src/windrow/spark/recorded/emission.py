@@ -576,7 +576,7 @@ def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) ->
     scales = {arrival.ptime for arrival in arrivals}
     if len(scales) != 1:
         raise AnalysisError(
-            "the streams have processing times of several types",
+            "the processing times of the streams have different types",
             condition="NO_COMMON_CLOCK",
             sql=place[0],
             span=place[1],

@@ -17,10 +17,13 @@ __all__ = ["why_not_carried"]
 
 Columns = tuple[Column, ...]
 
-_CARRIED = "a join, group or set operator with columns of type {}", "cast them in a query in FROM to numbers"
+_CARRIED = (
+    "a join, group or set operator with columns of type {}",
+    "cast them in a subquery in FROM to numbers",
+)
 _COMPARED = (
     "INTERSECT, EXCEPT or LIMIT by columns of type {}",
-    "cast them in a query in FROM: COLLATE UTF8_BINARY",
+    "cast them in a subquery in FROM: COLLATE UTF8_BINARY",
 )
 
 

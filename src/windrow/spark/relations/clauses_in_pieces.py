@@ -142,7 +142,7 @@ def _refuse_kinds(clause: Clause, frame: DataFrame) -> None:
                 condition="UNSUPPORTED_QUERY",
                 sql=clause.sql,
                 span=clause.span,
-                hint="cast it in a query in FROM: COLLATE UTF8_BINARY, or to a number; or leave it out",
+                hint="cast it in a subquery in FROM: COLLATE UTF8_BINARY, or to a number; or leave it out",
             )
 
 

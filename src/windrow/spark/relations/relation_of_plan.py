@@ -202,7 +202,7 @@ class _Lowering:
             case plan.SessionWindows():
                 return in_sessions(bags, node, self.rows_of(node.input))
             case plan.Scan():
-                raise AssertionError("a stream without a window is no relation")
+                raise AssertionError("a stream without a window is not a relation")
         assert_never(node)
 
     def _input_frame(self, node: plan.Input | plan.StreamWindow, temporal: TimeVarying) -> DataFrame:
@@ -235,8 +235,8 @@ class _Lowering:
         rows, written = self.rows_of(node.input), node.written
         several = raising(
             "SCALAR_SUBQUERY_TOO_MANY_ROWS",
-            "more than one row is returned by a subquery used as an expression",
-            "an aggregate, or ORDER BY … LIMIT 1, returns one",
+            "a subquery used as an expression returned more than one row",
+            "select an aggregate, or add ORDER BY … LIMIT 1",
             written.source,
             Span(written.offset, written.offset + len(written.text)),
         )

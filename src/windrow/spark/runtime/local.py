@@ -64,7 +64,7 @@ def local_session(
         raise UsageError(
             f"the environment variable SPARK_REMOTE asks for a Spark Connect session ({remote})",
             condition="SPARK_CONNECT_REQUESTED",
-            hint="unset it, or make that session with SparkSession.builder and hand it to Windrow",
+            hint="unset it, or make that session with SparkSession.builder and pass it to windrow.Session",
         )
     java = ensure_java()
     settings = _settings(master)

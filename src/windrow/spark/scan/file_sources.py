@@ -252,8 +252,8 @@ def _data_files(path: Path) -> Iterator[_File]:
         raise InputError(
             f"directory {path} contains no data files",
             condition="EMPTY_DIRECTORY",
-            hint="a live query writes none before it emits rows; subdirectories are read where they are"
-            f" named key=value; otherwise name them: {path}/*/*",
+            hint="check the path: a live query writes no files before it emits rows, and only subdirectories"
+            f" named key=value are read; for others, write {path}/*/*",
         )
     yield from map(_opened, paths)
 
@@ -274,16 +274,14 @@ def _opened(path: Path) -> _File:
             return _File(path, size, opened.read(_HEAD_BYTES))
     except gzip.BadGzipFile as error:
         raise InputError(
-            f"file {path} is not compressed with gzip, as its name says",
+            f"file {path} is not compressed with gzip, although its name ends in .gz",
             condition="NOT_A_GZIP_FILE",
             hint="rename it without .gz",
         ) from error
     except (EOFError, zlib.error) as error:
         raise _torn(path, "ends inside its compressed data") from error
     except OSError as error:
-        raise InputError(
-            f"file {path} cannot be read: {error.strerror}", condition="UNREADABLE_FILE"
-        ) from error
+        raise InputError(f"cannot read file {path}: {error.strerror}", condition="UNREADABLE_FILE") from error
 
 
 def _format_of(file: _File) -> str:
@@ -330,7 +328,7 @@ def _common_format(sources: Sequence[_Source]) -> str:
     raise InputError(
         f"files of several formats cannot be one table: {found}",
         condition="MIXED_FORMATS",
-        hint="choose those of one format by a glob, such as 'directory/*.parquet'",
+        hint="choose files of one format with a glob, such as 'directory/*.parquet'",
     )
 
 
@@ -387,7 +385,7 @@ def _spans_lines(files: Sequence[_File]) -> bool:
     spanning = {line.startswith(b"[") or line == b"{" for line in whole}
     if len(spanning) > 1:
         raise InputError(
-            "some of the files contain a JSON array and some a JSON object a line",
+            "some of the files contain a JSON array, others one JSON object per line",
             condition="MIXED_FORMATS",
             hint="read them as two tables",
         )
@@ -419,7 +417,7 @@ def _input_error(label: str, text: str) -> InputError | UsageError:
     message = f"Spark cannot read {label}: {detail}"
     if condition == "DATA_SOURCE_NOT_FOUND":
         return UsageError(
-            message, condition="UNKNOWN_FORMAT", hint="start Spark with the package that reads this format"
+            message, condition="UNKNOWN_FORMAT", hint="start Spark with a package that reads this format"
         )
     if condition == "UNABLE_TO_INFER_SCHEMA":
         return _empty(f"{label} contains no data to infer columns from")
@@ -427,7 +425,7 @@ def _input_error(label: str, text: str) -> InputError | UsageError:
         return _malformed(label)
     if condition == "FAILED_READ_FILE" or "EOFException" in text or "org.apache.orc" in text:
         return InputError(
-            message, condition="TORN_FILE", hint="the file may be cut short or damaged: fetch it again"
+            message, condition="TORN_FILE", hint="fetch the file again: it may be cut short or damaged"
         )
     return InputError(message, condition=condition or "UNREADABLE_FILE", sqlstate=state)
 
@@ -468,7 +466,7 @@ def _not_found(text: str) -> InputError:
 
 def _unknown_format(message: str, hint: str | None = None) -> UsageError:
     return UsageError(
-        message, condition="UNKNOWN_FORMAT", hint=hint or f"name the format: one of {', '.join(FORMATS)}"
+        message, condition="UNKNOWN_FORMAT", hint=hint or f"name its format: one of {', '.join(FORMATS)}"
     )
 
 
@@ -478,7 +476,7 @@ def _empty(message: str) -> InputError:
 
 def _torn(path: Path, what: str) -> InputError:
     return InputError(
-        f"file {path} {what}", condition="TORN_FILE", hint="the file is cut short: fetch or write it again"
+        f"file {path} {what}", condition="TORN_FILE", hint="fetch or write the file again: it is cut short"
     )
 
 

@@ -114,7 +114,7 @@ def _check_lines(form: LineFormat, files: Sequence[Path]) -> None:
             raise InputError(
                 f"file {file} ends inside its compressed data",
                 condition="TORN_FILE",
-                hint="the file is cut short: fetch it again",
+                hint="fetch the file again: it is cut short",
             ) from error
 
 
@@ -123,13 +123,13 @@ def _malformed(form: LineFormat, file: Path, number: int, line: bytes) -> InputE
         return InputError(
             f"file {file} ends inside line {number}",
             condition="TORN_FILE",
-            hint="the file is cut short: fetch it again",
+            hint="fetch the file again: it is cut short",
         )
     start = line[:40].decode("ascii", "replace").rstrip()
     return InputError(
-        f"line {number} of {file} is not of a {form.name}: {start!r}",
+        f"line {number} of {file} does not have the format of a {form.name}: {start!r}",
         condition="MALFORMED_LINE",
-        hint="name the file's format if it is another one",
+        hint="name the file's format if it has another one",
     )
 
 
@@ -139,7 +139,7 @@ def _checked(text: DataFrame, form: LineFormat) -> DataFrame:
     if form is BY_YEAR:
         condition += f" AND {_by_year_date('value')} IS NOT NULL"
     place = "concat('[MALFORMED_LINE] a line of ', _metadata.file_path"
-    problem = f"{place}, ' is not of a {form.name}: ', left(value, 40))"
+    problem = f"{place}, ' does not have the format of a {form.name}: ', left(value, 40))"
     return text.selectExpr(f"CASE WHEN {condition} THEN value ELSE raise_error({problem}) END AS line")
 
 

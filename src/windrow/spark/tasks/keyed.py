@@ -72,7 +72,7 @@ def run_keyed(
             raise NotSupportedError(
                 f"{odd} in an operator over time is not supported",
                 condition="UNSUPPORTED_QUERY",
-                hint="cast it in a query in FROM to numbers",
+                hint="cast it in a subquery in FROM to numbers",
             )
     shards = shuffled(gateway) if keys else 1
     fragment = Keyed(operator, tuple(keys), Layout(shards), origin, aggregates, first, windows, compared)

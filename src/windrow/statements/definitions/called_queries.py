@@ -61,11 +61,11 @@ def query_of_call(gateway: Gateway, tokens: TokenList, at: int, functions: Known
     select = select_around(tokens, at)
     if select is not None and select.is_in("ORDER", at):
         raise NotSupportedError(
-            f"function {function.name}, which makes windows, cannot be called in ORDER BY",
+            f"function {function.name} contains windows, so it cannot be called in ORDER BY",
             condition="UNSUPPORTED_QUERY",
             sql=tokens.sql,
             span=tokens.span(first_of_call(tokens, at), tokens.partner[at + 1] + 1),
-            hint="select it with a name, and order by this",
+            hint="select it with a name, and order by that name",
         )
     arguments = arguments_of(tokens, at, function)
     given = [argument for argument in arguments if not isinstance(argument, str)]
@@ -117,11 +117,11 @@ def _compared(
         found[tokens.folded(*place)] = piece_of(tokens, *place)
     if not found:
         raise NotSupportedError(
-            "an argument with a subquery that reads columns without their relations is not supported",
+            "an argument with a correlated subquery whose columns have no relation is not supported",
             condition="UNSUPPORTED_QUERY",
             sql=tokens.sql,
             span=tokens.span(*argument),
-            hint="write the relation before each, as in t.v",
+            hint="write the relation before each column, as in t.v",
         )
     return list(found.values())
 
@@ -230,7 +230,8 @@ def _around(
         first = first_of_call(tokens, at)
         in_from = begins_relation(tokens, first) and tokens.word(first - 1) != "LATERAL"
         raise NotSupportedError(
-            f"function {function.name}, which makes windows, takes columns of relations in FROM alone",
+            f"function {function.name} contains windows, so its arguments can only read columns of"
+            " relations in FROM",
             condition="UNSUPPORTED_QUERY",
             sql=tokens.sql,
             span=tokens.span(*arguments[0]),
@@ -240,11 +241,12 @@ def _around(
     found = piece_of(tokens, *source)
     if _changes(gateway, found):
         raise NotSupportedError(
-            f"the query around returns other rows each time, and function {function.name} reads them again",
+            f"the outer query returns different rows each time, and function {function.name} reads them"
+            " again",
             condition="NONDETERMINISTIC_QUERY",
             sql=tokens.sql,
             span=tokens.span(*source),
-            hint="store these rows in a table first",
+            hint="store the rows of the outer query in a table first",
         )
     return found
 

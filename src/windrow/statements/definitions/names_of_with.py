@@ -51,11 +51,11 @@ def with_other_names(tokens: TokenList, functions: KnownFunctions) -> SqlText | 
         if tokens.is_symbol(stop, "[") or tokens.word(stop) in _BEFORE_ALIAS:
             name, function = cte.name, hidden[cte]
             raise NotSupportedError(
-                f"a query of WITH has the name {name} of what function {function.name} reads elsewhere",
+                f"the name {name} of a query of WITH hides the {name} that function {function.name} reads",
                 condition="UNSUPPORTED_QUERY",
                 sql=tokens.sql,
                 span=tokens.span(*cte.item),
-                hint="rename it",
+                hint="rename the query of WITH",
             )
         is_named = relation.is_query(tokens) or alias_after(tokens, stop, len(tokens)) is not None
         named = Piece(names[cte], tokens.sql, *_place(tokens, at))

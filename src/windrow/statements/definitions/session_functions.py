@@ -171,13 +171,13 @@ def _create(
     function, name = written.function, written.function.name.lower()
     is_temporary = written.words.is_temporary
     if is_temporary and written.name[1] - written.name[0] > 1:
-        hint = "leave its database out, or TEMPORARY"
-        raise unsupported_statement(tokens, 0, "a temporary function of a database", hint)
+        hint = "leave out the database, or TEMPORARY"
+        raise unsupported_statement(tokens, 0, "a temporary function in a database", hint)
     if is_temporary and name in catalog.sql_functions and not written.words.replaces:
         if written.words.if_not_exists:
             return _done(gateway, f"the function {function.name} exists")
         raise AnalysisError(
-            f"function {function.name} exists",
+            f"function {function.name} already exists",
             condition="ROUTINE_ALREADY_EXISTS",
             sqlstate="42723",
             sql=tokens.sql,
@@ -192,7 +192,7 @@ def _create(
                 sqlstate="42K0H",
                 sql=tokens.sql,
                 span=tokens[at].span,
-                hint="give it another name",
+                hint="choose another name",
             )
     if not is_temporary:
         with _naming_parameters(function):
@@ -201,7 +201,7 @@ def _create(
         planned = run_query(read)
     if isinstance(planned, LiveRelation):
         hint = "create a TEMPORARY VIEW of the query"
-        raise unsupported_statement(tokens, 0, "a function of a live stream", hint)
+        raise unsupported_statement(tokens, 0, "a function over a live stream", hint)
     if not gateway.plan_only:
         catalog.sql_functions[name] = function
     return _done(gateway, f"a function of windows: {function.name}")

@@ -90,7 +90,7 @@ def store_function(
         planned = run_query(read)
     if isinstance(planned, LiveRelation):
         hint = "create a TEMPORARY VIEW of the query"
-        raise unsupported_statement(tokens, 0, "a function of a live stream", hint)
+        raise unsupported_statement(tokens, 0, "a function over a live stream", hint)
     shown = ".".join(whole_name(gateway, name))
     plan = f"a permanent function of windows: {shown}"
     if gateway.plan_only:

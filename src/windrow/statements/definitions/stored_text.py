@@ -110,7 +110,7 @@ def qualified(gateway: Gateway, catalog: Catalog, tokens: TokenList, body: Range
     found: list[tuple[Range, tuple[str, ...]]] = []
     for at in range(*body):
         if tokens[at].kind is TokenKind.STRING and begins_relation(tokens, at):
-            hint = "csv.`path`, parquet.`path`"
+            hint = "write the format before the path: csv.`path`, parquet.`path`"
             raise _of_this_session(tokens, (at, at + 1), of, f"the file {tokens[at].text}", hint)
         called = called_name(tokens, at)
         if called is None:
@@ -175,7 +175,7 @@ def refuse_unstored(
     if (len(name) == 3 and name[0].lower() != SPARK_CATALOG) or (
         len(name) < 3 and gateway.spark.catalog.currentCatalog() != SPARK_CATALOG
     ):
-        of = f"{what} over windows in another catalog than {SPARK_CATALOG}"
+        of = f"{what} over windows in a catalog other than {SPARK_CATALOG}"
         hint = f"name it {SPARK_CATALOG}.database.{what.split()[-1]}"
         raise unsupported_statement(tokens, start, of, hint)
     marks = [at for at in parameter_marks(tokens) if body[0] <= at < body[1]]
@@ -185,7 +185,7 @@ def refuse_unstored(
         if tokens.is_symbol(at, ":") and at + 1 < body[1] and tokens[at + 1].name in gateway.parameters
     ]
     if marks:
-        raise unsupported_statement(tokens, marks[0], f"{what} with parameters", "write the values")
+        raise unsupported_statement(tokens, marks[0], f"{what} with parameters", "write the values instead")
 
 
 def whole_name(gateway: Gateway, name: Sequence[str]) -> list[str]:
@@ -202,7 +202,7 @@ def _is_temporary(gateway: Gateway, name: str) -> bool:
 
 def _of_this_session(tokens: TokenList, at: Range, of: str, what: str, hint: str) -> AnalysisError:
     return AnalysisError(
-        f"{of} cannot read {what}, which this session alone has",
+        f"{of} cannot read {what}, which only this session has",
         condition="INVALID_TEMP_OBJ_REFERENCE",
         sqlstate="42K0F",
         sql=tokens.sql,

@@ -91,7 +91,7 @@ def _expanded(gateway: Gateway, tokens: TokenList, hidden: frozenset[str], depth
             continue
         if depth == _MOST:
             raise AnalysisError(
-                f"more than {_MOST} views read each other",
+                f"views are nested more than {_MOST} deep",
                 condition="VIEW_EXCEED_MAX_NESTED_DEPTH",
                 sqlstate="54K00",
                 sql=tokens.sql,
@@ -166,7 +166,7 @@ def create_stored_view(
         planned = run_query(asked)
     if isinstance(planned, LiveRelation):
         hint = "create a TEMPORARY VIEW in each session"
-        raise unsupported_statement(tokens, statement[0], "a permanent view of a live stream", hint)
+        raise unsupported_statement(tokens, statement[0], "a permanent view over a live stream", hint)
     if gateway.plan_only:
         return planned
     names = planned.schema.names

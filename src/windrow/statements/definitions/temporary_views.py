@@ -45,7 +45,10 @@ def view_query(tokens: TokenList, statement: Range) -> Range | None:
         raise unsupported_statement(tokens, start, "a SQL function over windows", hint)
     if words[:1] == ["CREATE"] and "MATERIALIZED" in words:
         raise unsupported_statement(
-            tokens, start, "a materialized view over windows", "CREATE TABLE … AS, or a temporary view"
+            tokens,
+            start,
+            "a materialized view over windows",
+            "write CREATE TABLE … AS, or CREATE TEMPORARY VIEW",
         )
     if words[:1] != ["CREATE"] or "VIEW" not in words:
         return None
@@ -81,12 +84,12 @@ def create_view(gateway: Gateway, tokens: TokenList, head: Range, frame: DataFra
         columns = [tokens[start].name for start, _ in tokens.split(at + 2, tokens.partner[at + 1])]
         if len(columns) != len(frame.columns):
             raise ParseError(
-                f"view has {len(columns)} column names for {len(frame.columns)} columns",
+                f"view has {len(columns)} column names, but its query has {len(frame.columns)} columns",
                 condition="CREATE_VIEW_COLUMN_ARITY_MISMATCH",
                 sqlstate="21S01",
                 sql=tokens.sql,
                 span=tokens.span(at + 1, tokens.partner[at + 1] + 1),
-                hint="name every column of the query once",
+                hint="write one name for each column of the query",
             )
         frame = frame.toDF(*columns)
     with gateway.translated():

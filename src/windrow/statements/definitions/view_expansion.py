@@ -71,7 +71,7 @@ def remember_expanded(
             condition="UNSUPPORTED_STREAM",
             sql=tokens.sql,
             span=tokens.span(*view.body),
-            hint="write the values; name the streams first: CREATE STREAM, session.stream",
+            hint="write the values instead; declare the streams first: CREATE STREAM, session.stream",
         )
     if not is_free(gateway, catalog, tokens, view, names):
         return
@@ -105,9 +105,10 @@ def _refuse_hidden(tokens: TokenList, catalog: Catalog) -> None:
         is_query = tokens.word(at + 1) == "AS" and tokens.is_symbol(at + 2, "(")
         if is_listed and is_query and tokens[at].name.lower() in read:
             raise NotSupportedError(
-                f"a query of WITH with the name {tokens[at].name}, which a view here reads, is not supported",
+                f"a query of WITH with the name {tokens[at].name}, which a view of the query reads, is not"
+                " supported",
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=tokens[at].span,
-                hint="rename it",
+                hint="rename the query of WITH",
             )

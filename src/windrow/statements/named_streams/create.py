@@ -103,11 +103,11 @@ def _declared(gateway: Gateway, tokens: TokenList, create: CreateStream) -> _Dec
     for column in create.columns:
         if column.part and not column.is_rowtime:
             raise NotSupportedError(
-                f"a named stream has no column of {column.part}",
+                f"a named stream cannot declare a column of {column.part}",
                 condition="UNSUPPORTED_CLAUSE",
                 sql=tokens.sql,
                 span=tokens.span(*column.tokens),
-                hint="its log records when rows come and from whom; PUNCTUATE sets bounds",
+                hint="leave it out: the log records arrival times and producers, and PUNCTUATE sets bounds",
             )
     ordering, idle = _promises(gateway, tokens, create, rowtime)
     future, retain = (
@@ -135,7 +135,7 @@ def refuse_other_stream(gateway: Gateway, catalog: Catalog, tokens: TokenList, c
     folder = named.stream.folder
     if create.location is not None and _folder(gateway, tokens, create).resolve() != folder.resolve():
         raise AnalysisError(
-            f"stream {create.name} is in the folder {folder}",
+            f"stream {create.name} already exists in folder {folder}",
             condition="STREAM_DIFFERS",
             sql=tokens.sql,
             span=tokens[create.location].span,
@@ -158,7 +158,7 @@ def refuse_changed_rows(catalog: Catalog, tokens: TokenList, start: int) -> None
     at = start + 1 + (follows is not None)
     is_one = follows is None or tokens.word(start + 1) == follows
     if is_one and tokens.is_name(at) and tokens[at].name.lower() in catalog.streams:
-        hint = "INSERT INTO adds rows; a new stream has a folder of its own"
+        hint = "add rows with INSERT INTO, or create a stream in another folder"
         raise unsupported_statement(tokens, start, "changing the rows of a stream", hint)
 
 
@@ -177,11 +177,11 @@ def _refuse_other_promises(
     if words:
         at = next((create.options[word] for word in sorted(words & create.options.keys())), None)
         raise AnalysisError(
-            "the stream that is there has other declarations of " + ", ".join(sorted(words)),
+            "the existing stream has different declarations of " + ", ".join(sorted(words)),
             condition="STREAM_DIFFERS",
             sql=tokens.sql,
             span=tokens.span(*at) if at is not None else tokens.span(0, len(tokens)),
-            hint="declare it as it is, or name another folder",
+            hint="use the declaration of the existing stream, or name another folder",
         )
 
 
@@ -193,7 +193,7 @@ def _folder(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Path:
     parts = urlsplit(warehouse)
     if parts.scheme not in ("", "file"):
         raise NotSupportedError(
-            f"streams are in folders of a file system, and Spark's tables are in {warehouse}",
+            f"a stream needs a folder of a file system, but Spark's tables are in {warehouse}",
             condition="UNSUPPORTED_CLAUSE",
             sql=tokens.sql,
             span=tokens.span(0, len(tokens)),
@@ -209,7 +209,7 @@ def _type(gateway: Gateway, tokens: TokenList, column: DeclaredColumn) -> pa.Dat
     is_collated = contains(found, "collated")
     if made is None or is_collated or (column.is_rowtime and found.simpleString() not in _ROWTIMES):
         message = (
-            f"{found.simpleString().upper()} is no type of a rowtime"
+            f"a rowtime cannot be of type {found.simpleString().upper()}"
             if column.is_rowtime
             else f"values of type {found.simpleString().upper()} cannot be stored in a stream"
         )
@@ -219,7 +219,7 @@ def _type(gateway: Gateway, tokens: TokenList, column: DeclaredColumn) -> pa.Dat
             condition="INVALID_ROWTIME" if column.is_rowtime else "UNSUPPORTED_TYPE",
             sql=tokens.sql,
             span=tokens.span(*column.tokens),
-            hint="rowtimes are TIMESTAMP, DATE or BIGINT with a unit"
+            hint="declare TIMESTAMP, DATE, or BIGINT with a unit"
             if column.is_rowtime
             else "declare STRING, and write COLLATE in queries"
             if is_collated
@@ -261,24 +261,24 @@ def _refuse_another(
     if ordering not in (None, replace(found.ordering, future=None)):
         (word,) = {"ORDERED", "UNORDERED", "LAG"} & create.options.keys()
         raise AnalysisError(
-            f"the stream that is there has {_shown(found.ordering)}",
+            f"the existing stream has {_shown(found.ordering)}",
             condition="STREAM_DIFFERS",
             sql=tokens.sql,
             span=tokens.span(*create.options[word]),
-            hint="declare it as it is, or name another folder",
+            hint="use the declaration of the existing stream, or name another folder",
         )
     if found.columns.equals(columns) and found.rowtime == declared:
         return
     is_other = not found.columns.equals(columns)
     shown = ", ".join(f"{field.name} {field.type}" for field in found.columns)
     raise AnalysisError(
-        f"the stream that is there has columns {shown}"
+        f"the existing stream has columns {shown}"
         if is_other
-        else f"the stream that is there has rowtime {found.rowtime.column} in {found.rowtime.unit.lower()}s",
+        else f"the existing stream has rowtime {found.rowtime.column} in {found.rowtime.unit.lower()}s",
         condition="STREAM_DIFFERS",
         sql=tokens.sql,
         span=tokens.span(create.columns[0].tokens[0], create.columns[-1].tokens[1]),
-        hint="declare it as it is, or name another folder",
+        hint="use the declaration of the existing stream, or name another folder",
     )
 
 
@@ -292,11 +292,12 @@ def _refuse_another_length(
         return
     declared = f"no {word}" if known is None else f"{word} {known / 1e6:g} SECONDS"
     raise AnalysisError(
-        f"the stream that is there has {declared}",
+        f"the existing stream has {declared}",
         condition="STREAM_DIFFERS",
         sql=tokens.sql,
         span=tokens.span(*create.options[word]),
-        hint="declare it as it is; or make another stream, and insert the rows of this one into it",
+        hint="use the existing declaration; or create another stream, and insert the rows of this one into"
+        " it",
     )
 
 

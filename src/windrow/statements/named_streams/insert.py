@@ -56,7 +56,7 @@ def insert(
     if named is None:
         raise no_named_stream(catalog, tokens, tokens[at].name, (at, at + 1))
     if tokens.word(start + 1) == "OVERWRITE":
-        hint = "INSERT INTO adds rows; a new stream has a folder of its own"
+        hint = "add rows with INSERT INTO, or create a stream in another folder"
         raise unsupported_statement(tokens, start + 1, "replacing the rows of a stream", hint)
     body, columns = _columns(tokens, at + 1, named)
     if body >= stop or not (tokens.word(body) in _QUERIES or tokens.is_symbol(body, "(")):
@@ -71,8 +71,8 @@ def insert(
     if isinstance(query, LiveRelation):
         return start_insert(gateway, tokens, query, IntoStream(named.stream, columns), named.name)
     if queries_of(catalog).collected is not None and not query.is_plan:
-        hint = "it would be inserted again at each start; insert it once with session.sql"
-        raise unsupported_statement(tokens, start, "INSERT of what is there, in a pipeline", hint)
+        hint = "insert the rows once with session.sql; a pipeline would insert them again at each start"
+        raise unsupported_statement(tokens, start, "INSERT of stored rows in a pipeline", hint)
     receipt = _inserted(gateway, tokens, named, columns, query, tokens.span(body, stop))
     if receipt is None:
         return as_plan(gateway, f"insert into stream {named.name}")
@@ -106,13 +106,13 @@ def _inserted(
         rows = numbered.select(*numbered.columns[1:]) if has_own else numbered
     if len(rows.columns) != len(columns):
         raise AnalysisError(
-            f"rows have {len(rows.columns)} columns, and are inserted into {len(columns)}:"
+            f"rows have {len(rows.columns)} columns, but are inserted into {len(columns)}:"
             f" {', '.join(columns)}",
             condition="INSERT_COLUMN_ARITY_MISMATCH",
             sqlstate="21S01",
             sql=tokens.sql,
             span=place,
-            hint="name the columns that the rows have: INSERT INTO s (a, b) …",
+            hint="name the columns of the rows: INSERT INTO s (a, b) …",
         )
     with gateway.translated():
         typed = named.in_types(rows, columns)
@@ -136,7 +136,9 @@ def _columns(tokens: TokenList, at: int, named: NamedStreamEntry) -> tuple[int, 
                 sqlstate="42703" if column is None else "42701",
                 sql=tokens.sql,
                 span=span,
-                hint=f"columns are {', '.join(known.values())}",
+                hint=f"use one of the columns {', '.join(known.values())}"
+                if column is None
+                else "list each column once",
             )
         found.append(column)
     return tokens.partner[at] + 1, found

@@ -113,7 +113,7 @@ class StreamRows:
             raise InputError(
                 f"a comparison of column {field.name} with NULL is never true"
                 if is_null
-                else f"{self.tokens.text(*operand)} is no value of column {field.name} ({kind.upper()})",
+                else f"{self.tokens.text(*operand)} is not a value of column {field.name} ({kind.upper()})",
                 condition="INVALID_VALUE",
                 sql=self.tokens.sql,
                 span=self.tokens.span(*operand),
@@ -128,14 +128,14 @@ def no_named_stream(catalog: Catalog, tokens: TokenList, name: str, target: Rang
     """The error for a statement that inserts into something other than a named stream."""
     if name.lower() in catalog.names:
         return NotSupportedError(
-            f"{name} is not a named stream: nothing can be added to it",
+            f"{name} is not a named stream, so it cannot be written to",
             condition="UNSUPPORTED_STREAM",
             sql=tokens.sql,
             span=tokens.span(*target),
-            hint="CREATE STREAM without FROM makes a named stream",
+            hint="make a named stream with CREATE STREAM without FROM",
         )
     return AnalysisError(
-        f"there is no stream {name}",
+        f"stream {name} does not exist",
         condition="UNKNOWN_STREAM",
         sqlstate="42P01",
         sql=tokens.sql,

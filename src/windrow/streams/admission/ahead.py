@@ -45,7 +45,7 @@ def ahead_warning(
 
 def _warning(name: str, what: str) -> str:
     return (
-        f"stream {name} is more than a day ahead of its processing time: {what}, and rows below that are late"
-        " from now on. FUTURE 1 DAY, future='1 day' in Python, quarantines such rows and bounds;"
-        " docs/streams/wrong-clocks.md says how to repair the stream"
+        f"stream {name} is more than a day ahead of its processing time: {what}, so rows below that are late"
+        " from now on. Declare FUTURE 1 DAY, or future='1 day' in Python, to quarantine such rows and bounds;"
+        " docs/streams/wrong-clocks.md describes how to repair the stream"
     )

@@ -95,7 +95,7 @@ def _note(stream: Path, number: int, said: int) -> Mistimed | None:
     if now + DAY < (stream / "stream.json").stat().st_mtime_ns // 1000:
         warnings.warn(
             f"files of the log in {stream} were written {days:,} days after now by this machine's clock,"
-            " which is before the stream was made: set this machine's clock",
+            " which is set to a time before the stream was made: correct this machine's clock",
             RuntimeWarning,
             stacklevel=3,
         )
@@ -108,9 +108,9 @@ def _note(stream: Path, number: int, said: int) -> Mistimed | None:
         flush(folder)
         flush(stream)
     warnings.warn(
-        f"a file of the log in {stream} says that it was written {days:,} days after now: its writer's clock"
-        " was wrong, and it counts as written now; stream.mistimed() lists such files, and"
-        " docs/streams/wrong-clocks.md says what to do",
+        f"a file of the log in {stream} has a write time {days:,} days after now: its writer's clock"
+        " was wrong, so it counts as written now; stream.mistimed() lists such files, and"
+        " docs/streams/wrong-clocks.md describes what to do",
         RuntimeWarning,
         stacklevel=3,
     )

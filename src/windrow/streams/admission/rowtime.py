@@ -63,9 +63,7 @@ class Rowtime:
         own = _own_unit(kind)
         if own is None or (unit is not None and not pa.types.is_integer(kind)):
             message = (
-                f"a rowtime of type {kind} cannot have another unit"
-                if own
-                else f"a rowtime cannot have type {kind}"
+                f"a rowtime of type {kind} takes no unit" if own else f"a rowtime cannot be of type {kind}"
             )
             raise AnalysisError(
                 message,
@@ -100,9 +98,9 @@ class Rowtime:
         ticks: Ints = whole.cast(pa.int64()).to_numpy()
         if len(ticks) and (ticks.min() == NO_BOUND or ticks.max() == FOREVER):
             raise InputError(
-                "a rowtime is the least or the greatest integer",
+                "a rowtime cannot be the least or the greatest integer",
                 condition="ROWTIME_OVERFLOW",
-                hint="use other values: these two are reserved for before and after all rows",
+                hint="use other values: these two are reserved",
             )
         return ticks
 
@@ -156,7 +154,7 @@ class Rowtime:
 
     def _invalid(self, value: object, wanted: str) -> UsageError:
         return UsageError(
-            f"{value!r} is no instant of rowtime {self.column} ({self.kind})",
+            f"{value!r} is not an instant of rowtime {self.column} ({self.kind})",
             condition="INVALID_INSTANT",
             hint=f"use {wanted}",
         )
@@ -176,7 +174,7 @@ def _unit_named(unit: str) -> str:
     if known not in _UNITS:
         names = [f"{name.lower()}s" for name in _UNITS]
         raise UsageError(
-            f"{unit!r} is no unit of time",
+            f"{unit!r} is not a unit of time",
             condition="UNKNOWN_UNIT",
             hint=did_you_mean(unit.lower(), names) or f"use one of {', '.join(names)}",
         )

@@ -64,7 +64,7 @@ class Ordering:
                 f"a lag of {self.lag} ticks is not supported for "
                 f"{'ordered' if self.is_promise else 'unordered'} producers",
                 condition="INVALID_LAG",
-                hint="use 0 for ordered producers, else 0 ticks or more",
+                hint="use 0 for ordered producers, and 0 ticks or more for others",
             )
 
     @staticmethod
@@ -199,7 +199,8 @@ class WatermarkState:
         version = values.pop("version", None)
         if version not in _READ:
             raise InputError(
-                f"the state of a watermark has version {version}, this version of Windrow reads {_VERSION}",
+                f"the state of a watermark has version {version}, but this version of Windrow reads version"
+                f" {_VERSION}",
                 condition="CLOCK_VERSION",
                 hint="use the version of Windrow that wrote it",
             )

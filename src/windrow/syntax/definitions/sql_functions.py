@@ -96,7 +96,7 @@ def parse_function(
     )
     if tokens.word(returns) != "RETURNS":
         raise ParseError(
-            f"function {name} does not say what it returns",
+            f"function {name} does not declare what it returns",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens[return_at].span,
@@ -162,10 +162,10 @@ def arguments_of(tokens: TokenList, at: int, function: SqlFunction) -> list[Rang
 def _wrong_arguments(tokens: TokenList, where: Range, function: SqlFunction) -> AnalysisError:
     listed = ", ".join(f"{one.name} {one.kind}" for one in function.parameters)
     return AnalysisError(
-        f"function {function.name} is called with other arguments than it has",
+        f"the arguments do not match the parameters of function {function.name}",
         condition="WRONG_NUM_ARGS",
         sqlstate="42605",
         sql=tokens.sql,
         span=tokens.span(*where),
-        hint=f"its parameters are ({listed})",
+        hint=f"pass its parameters: ({listed})",
     )

@@ -112,10 +112,8 @@ class _Parser(Cursor):
         within, inclusive = self.within()
         duration = self.duration(within)
         if timers and duration is None:
-            hint = "add DURATION and a time after PATTERN (…), or leave it out"
-            raise self.misplaced(
-                "INCLUDE TIMER EVENTS stands without DURATION", (timers_at, timers_at + 3), hint
-            )
+            hint = "add DURATION and a time after PATTERN (…), or leave INCLUDE TIMER EVENTS out"
+            raise self.misplaced("INCLUDE TIMER EVENTS needs DURATION", (timers_at, timers_at + 3), hint)
         subsets = self.subsets()
         defines = self.defines()
         clause = MatchClause(
@@ -138,8 +136,8 @@ class _Parser(Cursor):
         for at in self.tokens.level(self.at + 1, end):
             if self.tokens.word(at) in ("WITHIN", "DURATION") and self.begins_length(at, end):
                 word = self.tokens[at].text
-                hint = f"move it behind PATTERN (…); the order is {self.order}"
-                raise self.misplaced(f"{word} stands before PATTERN", (at, at + 1), hint)
+                hint = f"move it after PATTERN (…); the order is {self.order}"
+                raise self.misplaced(f"{word} must follow PATTERN", (at, at + 1), hint)
         return self.listed(" ".join(words), end)
 
     def begins_length(self, at: int, end: int) -> bool:
@@ -168,7 +166,7 @@ class _Parser(Cursor):
             for at in range(start + 1, stop):
                 if (hint := did_you_mean(self.tokens.word(at), _PARTS, is_word=True)) is not None:
                     raise ParseError(
-                        f"{self.tokens[at].text} is no part of MATCH_RECOGNIZE",
+                        f"{self.tokens[at].text} is not a clause of MATCH_RECOGNIZE",
                         condition="PARSE_SYNTAX_ERROR",
                         sql=self.tokens.sql,
                         span=self.tokens[at].span,
@@ -245,12 +243,14 @@ class _Parser(Cursor):
 
     def all_matches(self, skip_at: int) -> bool:
         if self.word() in ("INITIAL", "SEEK"):
-            self.fail(["PATTERN"], "INITIAL and SEEK belong to patterns of OVER windows")
+            self.fail(["PATTERN"], "leave it out: INITIAL and SEEK apply only to patterns of OVER windows")
         if not self.words("ALL", "MATCHES"):
             return False
         if skip_at < self.at:
-            hint = "leave AFTER MATCH SKIP out: all matches are found, also those that overlap"
-            raise self.misplaced("ALL MATCHES stands beside AFTER MATCH SKIP", (self.at, self.at + 2), hint)
+            hint = "leave AFTER MATCH SKIP out: ALL MATCHES also finds matches that overlap"
+            raise self.misplaced(
+                "ALL MATCHES cannot be combined with AFTER MATCH SKIP", (self.at, self.at + 2), hint
+            )
         self.at += 2
         return True
 
@@ -310,7 +310,7 @@ class _Parser(Cursor):
                 condition="UNSUPPORTED_CLAUSE",
                 sql=self.tokens.sql,
                 span=self.tokens.span(self.at, self.at + 2),
-                hint="after the last row it would fire for ever; DURATION fires once",
+                hint="write DURATION, which matches once",
             )
         found = self.length()
         if self.word() == "WITHIN":
@@ -318,8 +318,8 @@ class _Parser(Cursor):
         return found
 
     def two_lengths(self) -> ParseError:
-        hint = "choose one: WITHIN leaves out what lasts too long, DURATION waits until the time is over"
-        return self.misplaced("WITHIN and DURATION stand beside each other", (self.at, self.at + 1), hint)
+        hint = "choose one: WITHIN leaves out matches that last longer, DURATION waits until the time is over"
+        return self.misplaced("WITHIN cannot be combined with DURATION", (self.at, self.at + 1), hint)
 
     def length(self) -> Length:
         """A length of time, or of numeric keys."""
@@ -439,7 +439,7 @@ class _Parser(Cursor):
             condition="PARSE_SYNTAX_ERROR",
             sql=self.tokens.sql,
             span=self.here(),
-            hint=hint or did_you_mean(found, expected) or f"the order is {self.order}",
+            hint=hint or did_you_mean(found, expected) or f"use the order {self.order}",
         )
 
 
@@ -466,7 +466,8 @@ class _WindowParser(_Parser):
                     sqlstate="42P20",
                     sql=self.tokens.sql,
                     span=token.span,
-                    hint=did_you_mean(token.name, list(self.named)) or "write PARTITION BY and ORDER BY out",
+                    hint=did_you_mean(token.name, list(self.named))
+                    or "write PARTITION BY and ORDER BY instead of the name",
                 )
             named = _WindowParser(self.tokens, self.named[token.name.lower()] - 1, others)
             base = named.keys()
@@ -476,8 +477,8 @@ class _WindowParser(_Parser):
         found = []
         for word, inherited in zip(("PARTITION", "ORDER"), base, strict=True):
             if self.words(word, "BY") and (inherited or (word == "PARTITION" and self.at > at)):
-                hint = f"leave {word} BY out, or the window's name"
-                message = f"{word} BY stands beside a window that is named"
+                hint = f"leave out {word} BY, or the name of the window"
+                message = f"a window that refines a named window cannot have {word} BY"
                 raise self.misplaced(message, (self.at, self.at + 2), hint)
             found.append(self.list_after(word, "BY") or inherited)
         return found[0], found[1]
@@ -514,7 +515,7 @@ class _WindowParser(_Parser):
                 if self.word() in ("ROWS", "RANGE", "GROUPS")
                 else self.at + 1
             )
-            raise self.invalid_frame("has another frame, or none", (first, end))
+            raise self.invalid_frame("has no frame, or an unsupported one", (first, end))
         self.at += 5
         if self.words("CURRENT", "ROW"):
             following: int | None = 0
@@ -528,12 +529,12 @@ class _WindowParser(_Parser):
             following = int(self.tokens[self.at].text)
         else:
             raise self.invalid_frame(
-                "ends its frame in another way", (self.at, max(self.end_of_part(), self.at + 1))
+                "has a frame with an unsupported end", (self.at, max(self.end_of_part(), self.at + 1))
             )
         self.at += 2
         if self.words("EXCLUDE"):
             if not self.words("EXCLUDE", "NO", "OTHERS"):
-                raise self.invalid_frame("leaves rows out of its frame", (self.at, self.at + 2))
+                raise self.invalid_frame("excludes rows from its frame", (self.at, self.at + 2))
             self.at += 3
         return following
 
@@ -545,7 +546,7 @@ class _WindowParser(_Parser):
             sqlstate="42601",
             sql=self.tokens.sql,
             span=name.span,
-            hint="write its PARTITION BY and ORDER BY out, or name a window that has nothing else",
+            hint="write its PARTITION BY and ORDER BY instead of its name, or name a window without a frame",
         )
 
     def invalid_frame(self, what: str, where: Range) -> AnalysisError:
@@ -566,7 +567,7 @@ class _WindowParser(_Parser):
         )
         for at in anchors:
             raise AnalysisError(
-                f"anchor {self.tokens[at].text} stands in the pattern of a window",
+                f"the pattern of a window cannot have the anchor {self.tokens[at].text}",
                 condition="ANCHOR_IN_WINDOW",
                 sqlstate="42601",
                 sql=self.tokens.sql,

@@ -48,12 +48,12 @@ def check_names(tokens: TokenList, clause: MatchClause) -> None:
             raise AnalysisError(
                 f"{item.name} is a subset and cannot be defined"
                 if is_subset
-                else f"variable {item.name} is defined and not in PATTERN",
+                else f"variable {item.name} is defined but not in PATTERN",
                 condition="VARIABLE_NOT_IN_PATTERN",
                 sqlstate="42601",
                 sql=tokens.sql,
                 span=item.span,
-                hint=did_you_mean(item.name, set(primary) - seen) or "add it to PATTERN or leave it out",
+                hint=did_you_mean(item.name, set(primary) - seen) or "add it to PATTERN, or leave it out",
             )
     seen = set()
     for measure in clause.measures:
@@ -64,12 +64,12 @@ def check_names(tokens: TokenList, clause: MatchClause) -> None:
     excluded = next(_exclusions(clause.pattern), None)
     if excluded is not None and clause.with_unmatched and clause.frame is None:
         raise AnalysisError(
-            "exclusion stands beside WITH UNMATCHED ROWS",
+            "an exclusion cannot be combined with WITH UNMATCHED ROWS",
             condition="EXCLUSION_WITH_UNMATCHED_ROWS",
             sqlstate="42601",
             sql=tokens.sql,
             span=excluded.span,
-            hint="leave WITH UNMATCHED ROWS out, or filter by CLASSIFIER() in a query around",
+            hint="leave WITH UNMATCHED ROWS out, or filter by CLASSIFIER() in an outer query",
         )
 
 
@@ -77,7 +77,7 @@ def _check_pattern_names(tokens: TokenList, primary: dict[str, Span], subsets: d
     for name, span in [*primary.items(), *((name, subset.span) for name, subset in subsets.items())]:
         if name.startswith("__"):
             raise AnalysisError(
-                f"name {name} begins with two underscores, as columns that Windrow adds do",
+                f"name {name} begins with two underscores, which are reserved for Windrow's columns",
                 condition="RESERVED_NAME",
                 sqlstate="42939",
                 sql=tokens.sql,
@@ -87,7 +87,7 @@ def _check_pattern_names(tokens: TokenList, primary: dict[str, Span], subsets: d
     for name in subsets:
         if name in primary:
             raise AnalysisError(
-                f"subset {name} stands in PATTERN",
+                f"PATTERN cannot contain the subset {name}",
                 condition="SUBSET_IN_PATTERN",
                 sqlstate="42601",
                 sql=tokens.sql,
@@ -99,12 +99,12 @@ def _check_pattern_names(tokens: TokenList, primary: dict[str, Span], subsets: d
 def _once(tokens: TokenList, name: str, span: Span, seen: set[str], what: str, condition: str) -> None:
     if name in seen:
         raise AnalysisError(
-            f"{what} {name} stands twice",
+            f"{what} {name} is declared twice",
             condition=condition,
             sqlstate="42712",
             sql=tokens.sql,
             span=span,
-            hint="give one of them another name, or leave it out",
+            hint="rename one of them, or leave it out",
         )
     seen.add(name)
 
@@ -116,7 +116,7 @@ def _unknown(tokens: TokenList, name: str, span: Span, known: list[str]) -> Anal
         sqlstate="42703",
         sql=tokens.sql,
         span=span,
-        hint=did_you_mean(name, known) or f"there are {', '.join(known)}",
+        hint=did_you_mean(name, known) or f"use one of {', '.join(known)}",
     )
 
 

@@ -88,7 +88,7 @@ def _relation(tokens: TokenList, at: int) -> MatchRelation:
     start = _start_of_relation(tokens, at)
     if start is None or start == at:
         raise ParseError(
-            "MATCH_RECOGNIZE follows no relation of FROM",
+            "MATCH_RECOGNIZE must follow a relation in FROM",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens[at].span,

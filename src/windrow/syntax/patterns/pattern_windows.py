@@ -129,7 +129,7 @@ def select_around(tokens: TokenList, opened: int) -> int:
             return selects[-1]
         if tokens.parent[inside] < 0:
             raise ParseError(
-                "window with a pattern stands outside a SELECT",
+                "window with a pattern is outside a SELECT",
                 condition="PARSE_SYNTAX_ERROR",
                 sql=tokens.sql,
                 span=tokens.span(opened, tokens.partner[opened] + 1),
@@ -148,7 +148,7 @@ def _query_of(tokens: TokenList, select: int, opened: list[int]) -> PatternBlock
     marks = clause_words(tokens, own)
     if "FROM" not in marks:
         raise ParseError(
-            "query block has a window with a pattern and no FROM",
+            "query block has a window with a pattern but no FROM",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens[select].span,
@@ -277,7 +277,7 @@ def _refuse_copy(tokens: TokenList, at: int, named: dict[str, PatternWindow]) ->
     at += tokens.is_symbol(at, "(")
     if at < len(tokens) and tokens[at].is_name and tokens[at].name.lower() in named:
         raise AnalysisError(
-            f"window {tokens[at].text} has a pattern, so no other window can be made of it",
+            f"window {tokens[at].text} has a pattern, so no other window can refine it",
             condition="INVALID_PATTERN_FRAME",
             sqlstate="42601",
             sql=tokens.sql,

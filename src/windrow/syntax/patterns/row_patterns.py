@@ -271,7 +271,7 @@ class _Parser:
         """The pattern between two tokens."""
         if self.depth == _DEEPEST:
             raise AnalysisError(
-                f"groups stand in each other more than {_DEEPEST} deep",
+                f"parentheses are nested more than {_DEEPEST} deep",
                 condition="PATTERN_TOO_LONG",
                 sqlstate="54001",
                 sql=self.tokens.sql,
@@ -322,7 +322,7 @@ class _Parser:
             condition="PARSE_SYNTAX_ERROR",
             sql=self.tokens.sql,
             span=self.tokens[min(self.at, len(self.tokens) - 1)].span,
-            hint="write variables one after the other, as A B; commas are of PERMUTE (A, B)"
+            hint="write variables one after the other, as A B; only PERMUTE (A, B) has commas"
             if found == ","
-            else "a pattern is made of variables, ( ), |, quantifiers, ^, $, {- -} and PERMUTE",
+            else "write a pattern of variables, ( ), |, quantifiers, ^, $, {- -} and PERMUTE",
         )

@@ -97,12 +97,12 @@ def pasts(tokens: TokenList, names: Collection[str]) -> list[Past]:
 
 def _two_clocks(tokens: TokenList, clause: Range) -> NotSupportedError:
     return NotSupportedError(
-        "a window in brackets beside FOR SYSTEM_TIME AS OF is not supported",
+        "a window in brackets cannot be combined with FOR SYSTEM_TIME AS OF",
         condition="MIXED_CLOCKS",
         sql=tokens.sql,
         span=tokens.span(*clause),
-        hint="windows change by rowtime, not by processing time: leave one of both out; relation.at(instant)"
-        " has the rows as of a rowtime",
+        hint="leave one of them out, as windows change by rowtime, not by processing time;"
+        " relation.at(instant) has the rows as of a rowtime",
     )
 
 
@@ -154,18 +154,18 @@ def _read(tokens: TokenList, name: int, first: int) -> AsOf:
     after = end if alias is None else alias + 1
     if not tokens[first].is_name or (after < stop and tokens.word(after) not in _JOINS):
         hint = "name a column of the other side: FOR SYSTEM_TIME AS OF o.ts"
-        raise _refused(tokens, (first, max(end, first + 1)), "as of what is no column", hint)
+        raise _refused(tokens, (first, max(end, first + 1)), "as of an expression that is not a column", hint)
     before = {tokens.word(at) for at in range(max(name - 3, 0), name)}
     if tokens.word(name - 1) != "JOIN" or before & _OTHERS:
         hint = "write JOIN s FOR SYSTEM_TIME AS OF o.ts AS v ON o.key = v.key"
-        raise _refused(tokens, (name, end), "but by JOIN or LEFT JOIN", hint)
+        raise _refused(tokens, (name, end), "other than JOIN or LEFT JOIN", hint)
     if tokens.word(after) != "ON":
         raise ParseError(
-            "a join with versions needs a condition that compares their key",
+            "a temporal join needs a condition that compares the key",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens.span(name, end),
-            hint="write ON o.key = v.key after it",
+            hint="add ON o.key = v.key",
         )
     known = tokens[alias if alias is not None else name].name
     on = (after + 1, _end_of_condition(tokens, after + 1, stop))
@@ -218,7 +218,7 @@ def _reads(tokens: TokenList, side: Range, alias: str) -> bool:
 
 def _refused(tokens: TokenList, place: Range, what: str, hint: str) -> NotSupportedError:
     return NotSupportedError(
-        f"a join with versions {what} is not supported",
+        f"a temporal join {what} is not supported",
         condition="UNSUPPORTED_CLAUSE",
         sql=tokens.sql,
         span=tokens.span(*place),

@@ -114,16 +114,16 @@ def parse_create_stream(tokens: TokenList, start: int, stop: int) -> CreateStrea
     marked = [column for column in columns if column.is_rowtime]
     if len(marked) != 1:
         second = marked[1].tokens[0] if marked else at
-        message = "a stream has one ROWTIME column" if marked else "no column is the stream's ROWTIME"
+        message = "a stream has only one ROWTIME column" if marked else "the stream has no ROWTIME column"
         raise wrong(message, second, "put ROWTIME before the name of one column")
     for part in _PARTS:
         several = [column for column in columns if column.part == part]
         if len(several) > 1:
-            raise wrong(f"a stream has one {part} column", several[1].tokens[0])
+            raise wrong(f"a stream has only one {part} column", several[1].tokens[0])
     names = [column.name.lower() for column in columns]
     for place, column in enumerate(columns):
         if column.name.lower() in names[:place]:
-            raise wrong(f"column {column.name} stands twice", column.tokens[0], "name each differently")
+            raise wrong(f"column {column.name} is listed twice", column.tokens[0], "rename one of them")
     made = CreateStream(tokens[target].name, target, columns, words.replaces, None, words.if_not_exists)
     return _OptionsParser(tokens, close + 1, stop, wrong).parse(made)
 
@@ -140,7 +140,7 @@ class _OptionsParser:
         while self.at < self.stop:
             start, word = self.at, tokens.word(self.at)
             if word in options:
-                raise self.wrong(f"{word} stands twice", start)
+                raise self.wrong(f"{word} appears twice", start)
             self.at += 1
             if word == "LOCATION":
                 if self.at == self.stop or tokens[self.at].kind is not TokenKind.STRING:
@@ -164,7 +164,7 @@ class _OptionsParser:
             elif word in ("UNIQUE", "GROWING"):
                 listed = named_columns(tokens, self.bracket(word), word)
                 if word == "GROWING" and len(listed) > 1:
-                    raise self.wrong("one column grows", start, "write GROWING (column)")
+                    raise self.wrong("GROWING takes only one column", start, "write GROWING (column)")
                 is_unique = word == "UNIQUE"
                 create = replace(create, unique=listed) if is_unique else replace(create, growing=listed)
             elif word == "WHEN":
@@ -174,12 +174,12 @@ class _OptionsParser:
             options[word] = (start, self.at)
         several = [options[word] for word in ("ORDERED", "UNORDERED", "LAG") if word in options]
         if len(several) > 1:
-            raise self.wrong("producers are ordered, unordered, or have a lag", several[1][0])
+            raise self.wrong("ORDERED, UNORDERED and LAG cannot be combined", several[1][0])
         if "FROM" in options and "RETAIN" in options:
             hint = "leave RETAIN out"
             raise self.wrong("only named streams have a log to retain", options["RETAIN"][0], hint)
         if "FROM" in options and "LOCATION" in options:
-            raise self.wrong("a stream is in a folder of its own, or FROM another place", options["FROM"][0])
+            raise self.wrong("LOCATION cannot be combined with FROM", options["FROM"][0])
         return replace(create, options=options)
 
     def bracket(self, word: str) -> int:
@@ -227,7 +227,7 @@ def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) ->
     if tokens.word(at) == "WATERMARK" and tokens.word(at + 1) == "FOR" and at + 2 < stop:
         column = tokens[at + 2].text
         hint = f"write ROWTIME {column} among the columns, and LAG 5 SECONDS after them"
-        raise wrong("WATERMARK FOR is no column of a stream", at, hint)
+        raise wrong("WATERMARK FOR is not a column of a stream", at, hint)
     part = _part(tokens, at, stop)
     is_rowtime = part == "ROWTIME"
     at += bool(part)
@@ -239,7 +239,7 @@ def _column(tokens: TokenList, item: Range, wrong: Callable[..., ParseError]) ->
     if inside and is_rowtime:
         unit = tokens.word(inside[-1] + 1).removesuffix("S") if inside[-1] + 2 == stop else ""
         if unit not in TIME_UNITS:
-            hint = f"units are {', '.join(each + 'S' for each in TIME_UNITS)}"
+            hint = f"use one of {', '.join(each + 'S' for each in TIME_UNITS)}"
             raise wrong("expected a unit of time after UNIT", inside[-1], hint)
         stop = inside[-1]
     kind = (at, stop) if at < stop else None

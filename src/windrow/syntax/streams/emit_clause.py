@@ -88,12 +88,12 @@ def parse_emission(tokens: TokenList, start: int, stop: int) -> Emission:
         return Emission((start, stop))
     emission = Emission((start, found[0]))
     if found[0] == start:
-        raise _wrong(tokens, start, f"{tokens[start].text} follows no query", "write SELECT … EMIT STREAM")
+        raise _wrong(tokens, start, f"{tokens[start].text} must follow a query", "write SELECT … EMIT STREAM")
     seen: set[str] = set()
     for at, end in zip(found, [*found[1:], stop], strict=True):
         clause = _clause(tokens, at, stop)
         if clause in seen:
-            raise _wrong(tokens, at, f"{clause} stands twice", "write it once")
+            raise _wrong(tokens, at, f"{clause} appears twice", "write it once")
         seen.add(clause)
         if clause == "EMIT":
             emission = _emit(tokens, emission, at, end)
@@ -160,14 +160,14 @@ def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission
         if at < stop and tokens.word(at) == "AS":
             name = tokens.text(at + 1, stop).split()[0].lower() if at + 1 < stop else ""
             if name not in EMIT_ENVELOPES:
-                near = did_you_mean(name, EMIT_ENVELOPES) or f"envelopes are {', '.join(EMIT_ENVELOPES)}"
-                raise _wrong(tokens, min(at + 1, stop - 1), f"{name or 'nothing'} is no envelope", near)
+                near = did_you_mean(name, EMIT_ENVELOPES) or f"use one of {', '.join(EMIT_ENVELOPES)}"
+                raise _wrong(tokens, min(at + 1, stop - 1), f"{name or 'nothing'} is not an envelope", near)
             at += 4 if name == "one-sql" else 2
             emission = replace(emission, envelope=name)
     if at >= stop:
         if emission.stream:
             return emission
-        raise _wrong(tokens, stop - 1, "EMIT says nothing", f"write {_SHAPES}")
+        raise _wrong(tokens, stop - 1, "EMIT is incomplete", f"write {_SHAPES}")
     while True:
         if tokens.word(at) != "AFTER":
             known = [word for word in _AFTER_EMIT if word != "STREAM" or not emission.stream]
@@ -182,9 +182,9 @@ def _emit(tokens: TokenList, emission: Emission, at: int, stop: int) -> Emission
                 raise _wrong(tokens, at + 1, "expected a length of time after DELAY", None)
             emission, at = replace(emission, delay=_length(tokens, (at + 2, end), kind)), end
         else:
-            message = "stands twice" if kind in ("WATERMARK", "DELAY") else "needs WATERMARK or DELAY"
+            message = "appears twice" if kind in ("WATERMARK", "DELAY") else "needs WATERMARK or DELAY"
             last = min(at + 1, stop - 1)
-            what = f"AFTER {kind}" if message == "stands twice" else "AFTER"
+            what = f"AFTER {kind}" if message == "appears twice" else "AFTER"
             raise _wrong(tokens, last, f"{what} {message}", _meant(tokens, last, ["WATERMARK", "DELAY"]))
         if at >= stop:
             return emission

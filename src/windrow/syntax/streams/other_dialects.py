@@ -95,7 +95,7 @@ def spelled(tokens: TokenList, start: int, stop: int, nested: Sequence[int] = ()
     for at in selects:
         if tokens.word(at + 2) in TO_STREAM and tokens.is_symbol(at + 3, "("):
             raise ParseError(
-                f"SELECT STREAM and {tokens.word(at + 2)} both make a stream of the query",
+                f"SELECT STREAM cannot be combined with {tokens.word(at + 2)}",
                 condition="PARSE_SYNTAX_ERROR",
                 sql=tokens.sql,
                 span=tokens[at + 1].span,
@@ -173,7 +173,7 @@ def _source(tokens: TokenList, at: int, stop: int) -> Watermark:
     is_named = is_column or (column > last + 2 and tokens.word(column - 1) == "AS")
     if not is_named or not tokens[column].is_name or not begins_length(tokens, first, stop):
         raise ParseError(
-            "the WATERMARK of a stream names a column and a length of time",
+            "the WATERMARK of a stream needs a column and a length of time",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens.span(last, min(last + 2, stop)),

@@ -60,7 +60,9 @@ class Punctuate:
 
 _HINT = "write PUNCTUATE s BOUND TIMESTAMP '2026-01-31 10:00:00', and STRICT if it is included"
 _EITHER = "write PUNCTUATE s BOUND TIMESTAMP '2026-01-31 10:00:00', or PUNCTUATE s WHERE k = 1"
-_FORMS = "conditions are column = value, <, <=, >, >=, IN (…), BETWEEN … AND …, IS NULL, joined by AND"
+_FORMS = (
+    "write conditions such as column = value, <, <=, >, >=, IN (…), BETWEEN … AND …, IS NULL, joined by AND"
+)
 _COMPARISONS = ("=", "<", "<=", ">", ">=")
 
 
@@ -164,7 +166,7 @@ class _Conditions:
         if after >= self.stop:
             raise _expected(tokens, "a comparison", after, self.stop, _FORMS)
         end = next((at for at in self._level(after) if tokens.word(at) == "AND"), self.stop)
-        raise self._refused(target[0], end, "it is no comparison of a column with values")
+        raise self._refused(target[0], end, "it does not compare a column with values")
 
     def _operand(self, at: int) -> tuple[Range, int]:
         """An expression up to the next AND."""
@@ -189,14 +191,14 @@ class _Conditions:
         if token.word in ("OR", "NOT"):
             raise self._refused(at, at + 1, "a pattern is a conjunction of conditions on single columns")
         if token.kind is TokenKind.SYMBOL and token.text in (*_COMPARISONS, "<>", "!=", "<=>"):
-            raise self._refused(at, at + 1, "a value is compared with one column")
+            raise self._refused(at, at + 1, "a value can be compared with only one column")
 
     def _level(self, at: int) -> list[int]:
         return self.tokens.level(at, self.stop)
 
     def _refused(self, start: int, stop: int, reason: str) -> WindrowError:
         return NotSupportedError(
-            f"{self.tokens.text(start, stop)} is no part of a pattern: {reason}",
+            f"{self.tokens.text(start, stop)} cannot be part of a pattern: {reason}",
             condition="UNSUPPORTED_PATTERN",
             sql=self.tokens.sql,
             span=self.tokens.span(start, stop),

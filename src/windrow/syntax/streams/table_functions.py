@@ -176,11 +176,11 @@ def refuse_table_in_brackets(tokens: TokenList, table: int) -> None:
     close = tokens.partner[table + 1]
     name = tokens.text(table + 2, close)
     raise ParseError(
-        "TABLE and a name in brackets is the argument of a table function",
+        "TABLE with a name in brackets can only be the argument of a table function",
         condition="PARSE_SYNTAX_ERROR",
         sql=tokens.sql,
         span=tokens.span(table, close + 1),
-        hint=f"write FROM {name}; (TABLE {name}) is a query",
+        hint=f"write FROM {name}, or the query (TABLE {name})",
     )
 
 
@@ -203,7 +203,7 @@ def _argument(tokens: TokenList, item: Range) -> Argument:
         columns = tokens.split(start + 2, tokens.partner[start + 1])
         for first, last in columns or [(start + 1, start + 1)]:
             if last - first != 1 or not tokens[first].is_name:
-                raise _wrong(tokens, first, "DESCRIPTOR takes names of columns", "write DESCRIPTOR(ts)")
+                raise _wrong(tokens, first, "DESCRIPTOR takes only column names", "write DESCRIPTOR(ts)")
         return Argument(name, at, (start, stop), columns=tuple(first for first, _ in columns))
     if tokens.word(start) != "TABLE" or start + 1 >= stop:
         return Argument(name, at, (start, stop))
@@ -226,8 +226,8 @@ def _keys(tokens: TokenList, start: int, stop: int) -> tuple[int, ...]:
     keys = tokens.split(start, stop)
     for first, last in keys or [(start - 1, start - 1)]:
         if last - first != 1 or not tokens[first].is_name:
-            hint = "compute them in a query: TABLE(SELECT …) PARTITION BY k"
-            raise _wrong(tokens, first, "PARTITION BY takes names of columns here", hint)
+            hint = "compute the keys in a query: TABLE(SELECT …) PARTITION BY k"
+            raise _wrong(tokens, first, "PARTITION BY takes only column names here", hint)
     return tuple(first for first, _ in keys)
 
 
@@ -245,7 +245,7 @@ def window_call(tokens: TokenList, call: FunctionCall) -> TableFunctionCall:
     for name in WINDOWS[kind]:
         if name not in bound and name not in _OPTIONAL:
             raise ParseError(
-                f"{kind} lacks {name}",
+                f"{kind} needs the parameter {name}",
                 condition="REQUIRED_PARAMETER_NOT_FOUND",
                 sqlstate="4274K",
                 sql=tokens.sql,
@@ -255,14 +255,16 @@ def window_call(tokens: TokenList, call: FunctionCall) -> TableFunctionCall:
     data, time, key = bound["data"], bound["timecol"], bound.get("key")
     if data.table is None:
         text = tokens.text(*data.tokens)
-        raise _wrong(tokens, data.tokens[0], f"{kind} takes a table first", f"write TABLE {text}")
+        raise _wrong(
+            tokens, data.tokens[0], f"the first argument of {kind} must be a table", f"write TABLE {text}"
+        )
     if time.columns is None or len(time.columns) != 1:
         hint = f"write {_SHAPES[kind]}"
-        raise _wrong(tokens, time.tokens[0], f"{kind} takes the column of its times", hint)
+        raise _wrong(tokens, time.tokens[0], f"{kind} needs the column of its times", hint)
     if key is not None and key.columns is None:
-        raise _wrong(tokens, key.tokens[0], "a key is columns", "write key => DESCRIPTOR(k)")
+        raise _wrong(tokens, key.tokens[0], "key takes only columns", "write key => DESCRIPTOR(k)")
     if data.partition_by and kind != "SESSION":
-        hint = "time windows are the same for all rows: leave it out, and write the columns in GROUP BY"
+        hint = "add the key to GROUP BY instead: the windows are the same for all keys"
         raise _wrong(tokens, data.partition_by[0], f"{kind} has no PARTITION BY", hint)
     keys = (*data.partition_by, *(key.columns or () if key is not None else ()))
     others = ("data", "timecol", "key")
@@ -275,7 +277,7 @@ def window_call(tokens: TokenList, call: FunctionCall) -> TableFunctionCall:
 def _length(tokens: TokenList, argument: Argument, name: str, kind: str) -> Length:
     start, stop = argument.tokens
     if argument.table is not None or argument.columns is not None:
-        raise _wrong(tokens, start, f"{name} is a length of time", f"write {_SHAPES[kind]}")
+        raise _wrong(tokens, start, f"{name} must be a length of time", f"write {_SHAPES[kind]}")
     reader = LengthReader(tokens, start, stop, f"as {name} of {kind}", hint=f"write {_SHAPES[kind]}")
     return reader.whole(least=None if name == "offset" else 1)
 
@@ -290,8 +292,12 @@ def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argume
     for place, argument in enumerate(call.arguments):
         if argument.name is None:
             if place >= len(parameters) or any(each.name for each in call.arguments[:place]):
-                message = "too many arguments" if place >= len(parameters) else "an argument without its name"
-                hint = "names follow positions" if place < len(parameters) else f"write {_SHAPES[kind]}"
+                message = (
+                    "too many arguments"
+                    if place >= len(parameters)
+                    else "a positional argument after a named one"
+                )
+                hint = "name this argument too" if place < len(parameters) else f"write {_SHAPES[kind]}"
                 raise _wrong(tokens, argument.tokens[0], f"{kind} has {message}", hint)
             name = parameters[place]
         else:
@@ -304,11 +310,11 @@ def _bound(tokens: TokenList, call: FunctionCall, kind: str) -> dict[str, Argume
                     sql=tokens.sql,
                     span=tokens[argument.at].span,
                     hint=did_you_mean(argument.name, WINDOWS[kind])
-                    or f"parameters are {', '.join(WINDOWS[kind])}",
+                    or f"use one of {', '.join(WINDOWS[kind])}",
                 )
         if name in bound:
             raise ParseError(
-                f"{name} stands twice",
+                f"parameter {name} appears twice",
                 condition="DUPLICATE_ROUTINE_PARAMETER_ASSIGNMENT",
                 sqlstate="4274K",
                 sql=tokens.sql,

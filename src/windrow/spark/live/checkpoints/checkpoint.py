@@ -209,7 +209,7 @@ class Checkpoint:
         raise InputError(
             f"Spark resumes with micro-batch {number}, but the last committed one is {last.number}"
             if last.number != number
-            else f"micro-batch {number} has other entries than when it was committed",
+            else f"micro-batch {number} has different entries than when it was committed",
             condition="CHECKPOINT_INCOMPLETE",
             hint="restore the whole checkpoint from one copy, or start with another checkpoint and sink",
         )
@@ -321,10 +321,11 @@ class Checkpoint:
         meta = _meta(folder)
         if meta["version"] not in _READ:
             raise _of_other_version(
-                f"the checkpoint has version {meta['version']}, this version of Windrow reads {_VERSION}"
+                f"the checkpoint has version {meta['version']}, but this version of Windrow reads version"
+                f" {_VERSION}"
             )
         if meta.get("rows"):
-            raise _of_other_version("an earlier version of Windrow wrote the checkpoint, with rows elsewhere")
+            raise _of_other_version("an earlier version of Windrow wrote the checkpoint in another layout")
         self._refuse_another(meta["query"])
         sides = {name: Listing.from_json(one) for name, one in meta["sides"].items()}
         for name, listing in sides.items():
@@ -358,16 +359,16 @@ class Checkpoint:
             if key == "state" and BUCKETS in (value, was.get(key)):
                 here, there = ("executors", "driver") if value == BUCKETS else ("driver", "executors")
                 raise InputError(
-                    f"the checkpoint is of a query on the {there}, and this one runs on the {here}",
+                    f"the checkpoint is of a query on the {there}, but this one runs on the {here}",
                     condition="CHECKPOINT_OF_ANOTHER_HOST",
                     hint=f"SET spark.windrow.live.host = {there}; or start with another checkpoint",
                 )
             if key == "state":
                 raise _of_other_version(
-                    "an earlier version of Windrow wrote the checkpoint, with the state in another form"
+                    "an earlier version of Windrow wrote the checkpoint, with its state in another format"
                 )
             raise InputError(
-                f"the checkpoint is of another query: its {key} was {was.get(key)!r}, and is {value!r}",
+                f"the checkpoint is of another query: its {key} was {was.get(key)!r}, but is now {value!r}",
                 condition="CHECKPOINT_OF_ANOTHER_QUERY",
                 hint="start a changed query with another checkpoint"
                 if key not in _OF_TARGET
@@ -438,7 +439,7 @@ def _locked(folder: Path) -> IO[str]:
     except BlockingIOError:
         file.close()
         raise UsageError(
-            f"another query runs with the checkpoint {folder.parent}",
+            f"another query is running with the checkpoint {folder.parent}",
             condition="CHECKPOINT_IN_USE",
             hint="stop it first, or use another checkpoint",
         ) from None

@@ -16,7 +16,7 @@ FileChecksum = tuple[int, int | None]
 FileChecksums = Mapping[str, FileChecksum]
 """The checksums of files, by their paths."""
 
-_RESTORE = "restore the whole checkpoint from a copy of one time; nothing was emitted or stored"
+_RESTORE = "restore the whole checkpoint from a single copy; nothing was emitted or stored"
 _SMALL = 4_000_000  # bytes
 
 

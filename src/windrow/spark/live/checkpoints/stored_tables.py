@@ -54,7 +54,7 @@ def stored_table(checkpoint: Path, name: str, table: DataFrame, *, has_begun: bo
     schema = StructType.fromJson(meta["schema"])
     if schema.simpleString() != table.schema.simpleString():  # which columns may be NULL does not matter
         raise InputError(
-            f"a table beside windows has the columns {table.schema.simpleString()}, and had"
+            f"a table of the query has the columns {table.schema.simpleString()}, but had"
             f" {schema.simpleString()} when the query was first started",
             condition="CHECKPOINT_OF_ANOTHER_QUERY",
             hint="start the query with another checkpoint and another target",

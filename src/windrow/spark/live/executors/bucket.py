@@ -249,7 +249,7 @@ def _refuse_another(task: BucketTask, stored: Mapping[str, Any]) -> None:
         )
     if stored["buckets"] != len(task.buckets):
         raise InputError(
-            f"the checkpoint is of {stored['buckets']} buckets, and the query has {len(task.buckets)}",
+            f"the checkpoint has {stored['buckets']} buckets, but the query has {len(task.buckets)}",
             condition="CHECKPOINT_OF_OTHER_BUCKETS",
             hint=f"SET spark.windrow.live.buckets = {stored['buckets']}, or start with a new checkpoint",
         )

@@ -214,8 +214,8 @@ def not_here(fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Tabl
 def not_computed() -> ExecutionError:
     """The error for values that are not computed on executors."""
     return ExecutionError(
-        "a value that the query computes does not fit its type, or is one that Spark alone computes",
+        "a value of the query does not fit into its type, or only Spark can compute it",
         condition="VALUE_ON_EXECUTORS",
-        hint="SET spark.windrow.live.host = driver, and start the query anew with another checkpoint: Spark"
-        " computes the value there, or reports the error",
+        hint="SET spark.windrow.live.host = driver, and start the query with another checkpoint: there, Spark"
+        " computes the value, or reports what is wrong with it",
     )

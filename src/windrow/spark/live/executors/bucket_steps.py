@@ -65,7 +65,7 @@ class ExecutorSteps(MicroBatches):
     ) -> None:
         if isinstance(sink, IntoStream):
             raise NotSupportedError(
-                "a query on executors does not write its rows to a named stream",
+                "a query on executors cannot write to a named stream",
                 condition="UNSUPPORTED_ON_EXECUTORS",
                 sql=plan.text,
                 span=plan.span,

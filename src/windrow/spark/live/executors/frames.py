@@ -30,10 +30,11 @@ def streaming(plan: LivePlan) -> DataFrame:
     graph = graph_of(plan)
     if graph.waits:
         raise UsageError(
-            "this relation is live, and emits changes when their delay is over, also while no rows come: as a"
+            "the relation is live and emits changes when their delay is over, even if no rows arrive: as a"
             " streaming DataFrame it would wait for the next row",
             condition="LIVE_RELATION",
-            hint="leave AFTER DELAY out; or relation.start('folder', checkpoint='folder of its own')",
+            hint="leave AFTER DELAY out, or start it: relation.start('folder', checkpoint='folder of its"
+            " own')",
         )
     return graph.changes(graph.packets())
 
@@ -71,14 +72,15 @@ def _refuse_other(plan: LivePlan) -> None:
     why = why_not(plan)
     if why is not None:
         raise UsageError(
-            f"this relation is live, and Spark's executors do not support {why}",
+            "the relation is live: it has rows only while a query runs, and Spark's executors cannot run it"
+            f" because of {why}",
             condition="LIVE_RELATION",
-            hint="relation.start('folder', checkpoint='folder of its own') starts it",
+            hint="start it: relation.start('folder', checkpoint='folder of its own')",
         )
     (name, store), *_ = STATE_STORE.items()
     if plan.gateway.spark.conf.get(name) != store:
         raise UsageError(
             "a streaming DataFrame of a live relation needs RocksDB as Spark's state store",
             condition="STATE_STORE",
-            hint=f"spark.conf.set({name!r}, {store!r})",
+            hint=f"call spark.conf.set({name!r}, {store!r})",
         )

@@ -164,7 +164,7 @@ def _packed(
         raise InputError(
             f"a row of stream {stream.name} has NULL as its rowtime",
             condition="NULL_ROWTIME",
-            hint="leave such rows out where the stream is made: df.where('… IS NOT NULL')",
+            hint="filter the stream: df.where('… IS NOT NULL')",
         )
     ptimes = entries.column(stream.ptime).to_numpy()
     read.ptime = max(read.ptime, int(ptimes.max()))

@@ -283,8 +283,8 @@ def _entries(
         raise InputError(
             f"a row of stream {name} has NULL as its rowtime",
             condition="NULL_ROWTIME",
-            hint="restart it from its checkpoint with on_malformed='keep', which puts such rows into a side"
-            " output; or filter the stream: df.where('… IS NOT NULL')",
+            hint="restart the query from its checkpoint with on_malformed='keep', which puts such rows"
+            " into a side output; or filter the stream: df.where('… IS NOT NULL')",
         )
     which = np.arange(control.num_rows)
     kind = np.full(control.num_rows, EntryKind.ROW, np.int8)

@@ -30,7 +30,7 @@ WHY = "__why"
 """The column with the reason why a row is malformed."""
 
 _CORRUPT = "spark.sql.columnNameOfCorruptRecord"
-_UNREADABLE, _TIMELESS = "it cannot be read", "it has no rowtime"
+_UNREADABLE, _TIMELESS = "cannot be parsed", "has no rowtime"
 
 
 def sound_rows(batch: DataFrame, streams: Sequence[tuple[int, str, Stream]]) -> DataFrame:

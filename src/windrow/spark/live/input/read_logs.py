@@ -73,8 +73,8 @@ class ReadLogs:
             if not self._has_warned:
                 self._has_warned = True
                 warnings.warn(
-                    f"cannot note at stream {stream} how far the query has read: {error.message}; if old"
-                    " entries are deleted, the query may lose some, and ends (LOG_TRIMMED)",
+                    f"cannot write to stream {stream} how far the query has read: {error.message}; if old"
+                    " entries are deleted, the query may miss some, and then fails (LOG_TRIMMED)",
                     RuntimeWarning,
                     stacklevel=2,
                 )

@@ -57,11 +57,11 @@ def live_stream(
         raise NotSupportedError(
             "processing times in a column of a streaming DataFrame are not supported",
             condition="UNSUPPORTED_STREAM",
-            hint="leave ptime out: the time of the micro-batch is recorded",
+            hint="leave ptime out: the processing time is that of the micro-batch",
         )
     if isinstance(log.bound, int):
         raise UsageError(
-            "a live stream has no single bound",
+            "a live stream cannot have a single bound",
             condition="UNKNOWN_OPTION",
             hint="name the column of bounds",
         )
@@ -69,7 +69,7 @@ def live_stream(
     reserved = next((name for name in frame.columns if name.lower() in own), None)
     if reserved is not None:
         hint = "rename the column in the streaming DataFrame"
-        message = f"column {reserved} has a name that is reserved for live streams"
+        message = f"column name {reserved} is reserved for live streams"
         raise log.wrong(reserved, message, "RESERVED_NAME", hint, "42939")
     nothing = spark.createDataFrame([], frame.schema)
     # without its column of bounds, which is read below

@@ -55,7 +55,7 @@ def why_not_one_clause(plan: ClausePlan) -> str | None:
     if any(contains(schema, "variant") for schema in (clause.waiting, clause.result)):
         return "values of type VARIANT"
     is_above = plan.statement.text.relations() == [clause.clause.key]
-    return None if is_above else "a stream beside the clause"
+    return None if is_above else "a second stream outside the clause"
 
 
 class AroundClause:

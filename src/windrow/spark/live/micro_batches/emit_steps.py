@@ -342,7 +342,9 @@ class EmittedSteps(InMemorySteps):
         }
         if judged(self._query, self._conditions, below, marks, span[1]).count:
             raise AnalysisError(
-                LATE_FOR_GROUP, condition="LATE_ROW", hint="set on_late='keep', which collects late rows"
+                LATE_FOR_GROUP,
+                condition="LATE_ROW",
+                hint="set on_late='keep', which puts late rows into a side output",
             )
 
     def _put(self, sink: Sink, changed: pa.Table | DataFrame, number: int) -> int:

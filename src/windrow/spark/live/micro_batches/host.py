@@ -63,11 +63,13 @@ ASIDE = {"late": LATE_SCHEMA, "malformed": MALFORMED_SCHEMA}
 BUFFERED = "held-"
 
 _KEEP = (
-    "start it again with its checkpoint and on_malformed='keep', which puts such rows into a side output;"
-    " or write try_divide, try_cast and the like in the query"
+    "restart the query with its checkpoint and on_malformed='keep', which puts such rows into a side output;"
+    " or write functions such as try_divide and try_cast in the query"
 )
-_OF_SEVERAL = "write try_sum, try_divide, try_cast and the like in the query, which return NULL in its place"
-"""The hint for an expression that is not over one row alone, or not read as such."""
+_OF_SEVERAL = (
+    "write functions such as try_sum, try_divide and try_cast in the query, which return NULL instead"
+)
+"""Of what no row has alone, or is not read as computed of each row."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,7 +462,7 @@ def _late_row(name: str, rows: DataFrame) -> AnalysisError:
         f"a row of stream {name} is late: "
         + reasons.get(first[REASON], "its rowtime was below the bound when it arrived"),
         condition="LATE_ROW",
-        hint="on_late='keep' puts late rows into a side output",
+        hint="set on_late='keep', which puts late rows into a side output",
     )
 
 

@@ -284,9 +284,9 @@ class InMemorySteps(MicroBatches):
             if _LARGEST not in error.message:
                 raise
             raise ExecutionError(
-                f"a micro-batch has more rows than {_LARGEST} lets onto the driver",
+                f"the rows of a micro-batch are larger than {_LARGEST} allows on the driver",
                 condition=TOO_LARGE,
-                hint=f"set {_LARGEST} higher to go on, and limit the rows of a micro-batch with"
+                hint=f"set {_LARGEST} higher and restart, and limit the rows of a micro-batch with"
                 " maxFilesPerTrigger or maxOffsetsPerTrigger",
             ) from None
 

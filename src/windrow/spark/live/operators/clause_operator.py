@@ -58,7 +58,7 @@ from windrow.streams import FOREVER
 __all__ = ["ClauseKernel", "LiveClause", "bind_live", "fragment_of"]
 
 _NO_ROWTIME = "a row has NULL as its rowtime"
-_WITHOUT_ONE = "leave such rows out with WHERE"
+_WITHOUT_ONE = "filter out such rows with WHERE"
 
 
 @dataclass(frozen=True)

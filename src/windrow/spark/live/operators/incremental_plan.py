@@ -349,9 +349,9 @@ def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
 def unstable(error: UnmatchedError) -> WindrowError:
     """The error if rows leave that never entered."""
     return error.reason or ExecutionError(
-        "the query computes other values for rows that leave than when they entered",
+        "the query computed different values for a row when it left than when it entered",
         condition="UNSTABLE_VALUES",
-        hint="store what differs from run to run in a column, and query that",
+        hint="store the values that differ from run to run in a column, and query that column",
     )
 
 
@@ -360,7 +360,7 @@ def _reader(path: str, tasks: int):  # type: ignore[no-untyped-def]
         parts = [part for batch in batches for part in batch.column(0).to_pylist()]
         if not Path(path).exists():
             raise ExecutionError(
-                f"a task does not find {path}, which the driver has written",
+                f"a task cannot find {path}, which the driver wrote",
                 condition="NOT_SHARED",
                 hint="put the checkpoint on a file system that the driver and the workers share",
             )

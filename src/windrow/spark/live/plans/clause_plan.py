@@ -170,11 +170,11 @@ class ClausePlan(RowtimePlan):
             if streams[other].scale != streams[first].scale:
                 kinds = [_shown(streams[name].scale) for name in (first, other)]
                 raise AnalysisError(
-                    f"rowtimes of {first} are {kinds[0]}, and those of {other} {kinds[1]}",
+                    f"rowtimes of {first} are {kinds[0]}, but those of {other} are {kinds[1]}",
                     condition="MIXED_ROWTIMES",
                     sql=self.tokens.sql,
                     span=self.span,
-                    hint="cast one of them to the type of the other where the stream is made",
+                    hint="cast one of them to the type of the other where the stream is declared",
                 )
         return streams[first].scale
 
@@ -232,7 +232,7 @@ class ClausePlan(RowtimePlan):
     def moved(self, place: int) -> None:
         """Refuse a rowtime column that does not have the rowtime of label rows, or of rows of matches."""
         if self.columns[place] not in self.bound.rowtimes:
-            raise self.rowtime_differs(place, "that is not the rowtime of its rows")
+            raise self.rowtime_differs(place, "it is not the rowtime of its rows")
         if self.columns[place] != self.rowtime:
             other = f"; or select {self.columns[place]} before {self.rowtime}"
             raise self.rowtime_differs(place, f"the rowtime of its rows is {self.rowtime}", other)
@@ -306,10 +306,11 @@ class ClausePlan(RowtimePlan):
         kind = retained_by(kernel.growing.plan, kernel.frontier(0))
         if is_over or kind == "time" or (kind == "rows" and not kernel.growing.partition):
             return None
-        keeps = "the last rows of every partition" if kind == "rows" else "the rows of what stays open"
+        opens = "matches" if isinstance(clause.clause, Match) else "windows"
+        keeps = "the last rows of every partition" if kind == "rows" else f"the rows of open {opens}"
         promises = " and ".join(dict.fromkeys(map(str, ends)))
         by = "WITHIN" if isinstance(clause.clause, Match) else "an END by the rowtime"
-        needs = f"it is bounded by {by}" + (f", or by punctuations of {promises}" if promises else "")
+        needs = by + (f", or punctuations of {promises}," if promises else "") + " would bound it"
         return Unbounded(_written(clause), keeps, needs)
 
     def fingerprint(self) -> dict[str, Any]:
@@ -365,9 +366,9 @@ class ClausePlan(RowtimePlan):
             if relations.keys().isdisjoint(clause.rows.relations()):
                 return WhyRelation(
                     self._unsupported(
-                        "a clause over a table beside one over a live stream is not supported",
+                        "a clause over a table together with one over a live stream is not supported",
                         clause.span,
-                        "make a table of its result: CREATE TABLE … AS",
+                        "store its result in a table: CREATE TABLE … AS",
                     )
                 )
             self._refuse_streams_inside(clause)
@@ -447,7 +448,7 @@ class ClausePlan(RowtimePlan):
         scale = self.scale
         ticks = F.expr(scale.of_column(quoted(rowtime), scale.kind, scale.unit))
         missing = raising(
-            "NULL_ROWTIME", f"a row has NULL as its rowtime {rowtime}", "leave such rows out with WHERE"
+            "NULL_ROWTIME", f"a row has NULL as its rowtime {rowtime}", "filter out such rows with WHERE"
         )
         named = rows.toDF(*names)
         ordered = [item.name for item in named.schema if is_orderable(item.dataType)]
@@ -480,12 +481,12 @@ class ClausePlan(RowtimePlan):
         self.refuse_twice(self.columns, "a stream")
         if self.rowtime is None:
             raise AnalysisError(
-                "no column of this query shows the rowtime of its rows",
+                "the query does not select a rowtime",
                 condition="UNKNOWN_ROWTIME",
                 sqlstate="42703",
                 sql=self.tokens.sql,
                 span=self.span,
-                hint="select that of the row that a window is labelled by, START's if there is no LABEL,"
+                hint="select the rowtime of the LABEL row, of the START row if there is no LABEL,"
                 " or of a row of the match: s.ts, LAST(ts)",
             )
 
@@ -495,13 +496,13 @@ class ClausePlan(RowtimePlan):
         found = (self.catalog.streams[name].rowtime for name in clause.rows.relations() if name in self.read)
         rowtime = next((name for name in found if name is not None), None)
         return AnalysisError(
-            "the rows of a live stream come in the order of its rowtime",
+            "a clause over a live stream must order rows by the rowtime",
             condition="ORDER_NOT_ROWTIME",
             sql=self.tokens.sql,
             span=key.span,
-            hint=f"write ORDER BY {rowtime}, and after it what orders rows of one instant"
+            hint=f"write ORDER BY {rowtime}, then the keys that order rows of the same rowtime"
             if rowtime
-            else "order by the column that shows the rowtime: of windows that of the label row, or START's",
+            else "order by the rowtime column; for windows, that of the LABEL row, or else of the START row",
         )
 
     def _refuse_streams_inside(self, clause: Window | Match) -> None:
@@ -521,7 +522,7 @@ class ClausePlan(RowtimePlan):
                 raise self._unsupported(
                     "a subquery over a live stream in a condition or a measure is not supported",
                     span or clause.span,
-                    "make a table of its result: CREATE TABLE … AS",
+                    "store its result in a table: CREATE TABLE … AS",
                 )
 
     def _unsupported(self, message: str, span: Place, hint: str) -> NotSupportedError:

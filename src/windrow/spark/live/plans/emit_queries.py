@@ -212,7 +212,7 @@ class EmittedPlan(LivePlan):
                 continue
             closing = [f"{self.places[at]} ({', '.join(column for column, _ in pairs)})"
                        for each in part if isinstance(each, Closed) for at, pairs in each.by]  # fmt: skip
-            needs = f"it is bounded by punctuations of {' and '.join(dict.fromkeys(closing))}"
+            needs = f"punctuations of {' and '.join(dict.fromkeys(closing))} would bound it"
             found.append(Unbounded("the query", f"{self.keeps}, of {name}", needs))
         return found
 
@@ -270,8 +270,8 @@ class EmittedPlan(LivePlan):
         """
         if self.rowtime is None:
             raise AnalysisError(
-                "rows of this query may leave again, or do not show their event time: into a stream go rows"
-                " that stay, with rowtimes",
+                "the query may retract rows or does not select their event time; a named stream takes"
+                " only final rows with a rowtime",
                 condition="RELATION_WHERE_STREAM_IS_NEEDED",
                 sql=self.text,
                 span=self.span,
@@ -289,27 +289,25 @@ class EmittedPlan(LivePlan):
         """
         if self.query.timed.lineage and stream.definition.ordering.lag is not None:
             raise NotSupportedError(
-                "punctuation may complete rows before others with an earlier time, and the stream takes"
+                "punctuation may make rows final before others with an earlier time, but the stream takes"
                 " rows in the order of their rowtimes",
                 condition="UNSUPPORTED_STREAM",
                 sql=self.text,
                 span=self.span,
-                hint="make the stream UNORDERED",
+                hint="declare the stream UNORDERED",
             )
 
     def moved(self, place: int) -> None:
         """Refuse a rowtime column that does not decide when rows are complete."""
         if self.stream_columns[place] != self.rowtime:
             raise self.rowtime_differs(
-                place, f"its rows are complete by {self.rowtime}", f"; or select {self.rowtime}"
+                place, f"its rows are final by {self.rowtime}", f"; or select {self.rowtime}"
             )
 
     def as_stream(self, changes: DataFrame) -> Stream:
         """Complete rows, from a changelog in the envelope ``delta``."""
         scale, rowtime = self.rowtime_scale, self.rowtime or ""
-        changed = raising(
-            "UNSTABLE_VALUES", "a row that was complete has changed", "leave AFTER WATERMARK out"
-        )
+        changed = raising("UNSTABLE_VALUES", "a final row has changed", "leave AFTER WATERMARK out")
         of_row = F.expr(scale.of_column(quoted(rowtime), scale.kind, scale.unit))
         ticks = F.when(F.col("_change_type") == "insert", of_row).otherwise(changed)
         rows = changes.withColumn(ROWTIME, ticks).select(*map(quoted, self.stream_columns), ROWTIME)

@@ -133,11 +133,11 @@ class LivePlan(ABC):
             ``RELATION_WHERE_STREAM_IS_NEEDED``, ``UNKNOWN_ROWTIME``, ``DUPLICATE_COLUMN``.
         """
         raise AnalysisError(
-            "this query returns rows without rowtimes, and rows with rowtimes go into a stream",
+            "the query returns rows without rowtimes; a named stream needs them",
             condition="RELATION_WHERE_STREAM_IS_NEEDED",
             sql=self.text,
             span=self.span,
-            hint="relation.start(sink) starts it, into a folder or a table",
+            hint="start it into a folder or a table: relation.start(sink)",
         )
 
     def refuse_into(self, stream: NamedStream, columns: tuple[str, ...]) -> None:  # noqa: B027 - most refuse none
@@ -155,7 +155,7 @@ class LivePlan(ABC):
         twice = next((name for name in names if lower.count(name.lower()) > 1), None)
         if twice is not None:
             raise AnalysisError(
-                f"column {twice} of {what} is listed twice",
+                f"{what} cannot have two columns {twice}",
                 condition="DUPLICATE_COLUMN",
                 sqlstate="42711",
                 sql=self.text,
@@ -177,11 +177,11 @@ class LivePlan(ABC):
     def rowtime_differs(self, place: int, why: str, other: str = "") -> AnalysisError:
         """The error for a column that cannot be the rowtime of a stream, with an alternative."""
         return AnalysisError(
-            f"the query returns {self.stream_columns[place]} as the rowtime of the stream, and {why}",
+            f"the query returns {self.stream_columns[place]} as the rowtime of the stream, but {why}",
             condition="ROWTIME_DIFFERS",
             sql=self.text,
             span=self.span_of(place),
-            hint=f"leave it out, so that rows have their rowtime{other}",
+            hint=f"leave it out, so that each row keeps its own rowtime{other}",
         )
 
     def span_of(self, place: int) -> Place:  # noqa: ARG002 - of some
@@ -366,12 +366,12 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         """Refuse a relation."""
         if not isinstance(self.query, StreamQuery):
             raise AnalysisError(
-                "this is a relation, and rows with rowtimes go into a stream",
+                "a relation cannot be inserted into a named stream",
                 condition="RELATION_WHERE_STREAM_IS_NEEDED",
                 sql=self.text,
                 span=self.span,
-                hint="SELECT STREAM … emits rows as they come, ISTREAM(query) what is inserted into a"
-                " relation",
+                hint="write SELECT STREAM … for rows as they arrive, or ISTREAM(query) for the rows that"
+                " are inserted into the relation",
             )
 
     @cached_property
@@ -403,7 +403,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         if not comes and shows_instant(self._read, self.query, place):
             return None
         if not comes or self._read.plan is None:
-            raise self.rowtime_differs(place, "it is not known to be the rowtime of each row")
+            raise self.rowtime_differs(place, "it may differ from the rowtime of a row")
         try:
             return moved_rowtime(self.gateway, self._read, place)
         except UnknownRowtimeError as found:

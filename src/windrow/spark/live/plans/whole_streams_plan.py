@@ -104,17 +104,19 @@ class WholeStreamsPlan(ReaderPlan):
         rowtime = stream.definition.rowtime.column
         if rowtime not in columns:
             raise AnalysisError(
-                f"no column of this query is for {rowtime}, the rowtime of the stream",
+                f"the query selects no column for {rowtime}, the rowtime of the stream",
                 condition="RELATION_WHERE_STREAM_IS_NEEDED",
                 sql=self.written or self.text,
                 span=self.span,
-                hint="select it: a key of groups, MAX(ts), window_end; or start the query into a table",
+                hint="select one, such as a GROUP BY key, MAX(ts) or window_end; or start the query into a"
+                " table",
             )
         selected = self.blocking.result[columns.index(rowtime)].dataType.simpleString()
         wanted = in_spark(stream)[rowtime].dataType.simpleString()
         if selected != wanted:
             raise AnalysisError(
-                f"the column for {rowtime} is of type {selected.upper()}, and the rowtime {wanted.upper()}",
+                f"the column for {rowtime} is of type {selected.upper()}, but the rowtime is of type"
+                f" {wanted.upper()}",
                 condition="MIXED_ROWTIMES",
                 sql=self.written or self.text,
                 span=self.span,

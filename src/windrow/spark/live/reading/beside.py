@@ -19,7 +19,7 @@ from windrow.algebra.names import ROW
 from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError
 from windrow.plan import nodes as plan
 from windrow.plan.nodes import Node, Project, walk
-from windrow.plan.passing import Leaf, gathering, origins
+from windrow.plan.passing import Leaf, lowest_stateful, origins
 from windrow.plan.reader import QueryReader
 from windrow.plan.reasons import Reason
 from windrow.spark.analysis.schemas import SparkAnalyser
@@ -68,8 +68,8 @@ class Beside:
 
     @cached_property
     def gathers(self) -> bool:
-        """Whether one of its rows depends on other arriving rows, as far as is known."""
-        return self.plan is None or gathering(self.plan) is not None
+        """Whether a row of it depends on others that come, as far as is known."""
+        return self.plan is None or lowest_stateful(self.plan) is not None
 
     @property
     def is_relation(self) -> bool:
@@ -154,18 +154,19 @@ class Beside:
             return outside[0] if outside else clause or query
 
         if self.gathers:
-            found = None if self.plan is None else gathering(self.plan)
+            found = None if self.plan is None else lowest_stateful(self.plan)
             what = self.reason if found is None else _word(found)
             return NotSupportedError(
-                f"{what} over a live stream beside {beside} is not supported",
+                f"{what} over a live stream together with {beside} is not supported",
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=place(what.split()[0]),
-                hint="put a time window over the clause to combine its rows: FROM (SELECT …) [RANGE 1 HOUR]",
+                hint="keep only operators that process each row by itself; or add a window of time over"
+                " the clause: FROM (SELECT …) [RANGE 1 HOUR]",
             )
         if self.mixes_rowtimes:
             return AnalysisError(
-                "the sides of UNION ALL have their rowtimes in different columns",
+                "the queries of UNION ALL have their rowtimes in different columns",
                 condition="ORDER_NOT_ROWTIME",
                 sql=tokens.sql,
                 span=place("UNION"),

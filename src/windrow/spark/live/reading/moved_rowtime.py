@@ -26,7 +26,7 @@ from windrow.syntax.tokens import tokenize
 __all__ = ["MovedRowtime", "UnknownRowtimeError", "moved_rowtime"]
 
 _NO_ROWTIME = "it is not the rowtime of a row"
-_UNKNOWN = "it is not known to rise with the rowtime"
+_UNKNOWN = "it may not rise with the rowtime"
 _ROWTIME, _BOUND, _ROWS = "__rowtime", "__bound", "__rows"
 
 
@@ -103,7 +103,7 @@ def moved_rowtime(gateway: Gateway, read: Beside, place: int) -> MovedRowtime | 
         why = f"{written} is not the rowtime of a row"
         moved = step if moved is None else moved.of(step)
     if moved is not None and moved.falls:
-        raise UnknownRowtimeError("it falls where the rowtime rises")
+        raise UnknownRowtimeError("it falls as the rowtime rises")
     return moved
 
 
@@ -113,7 +113,7 @@ def _where_made(node: Node, column: str) -> Project | None:
     """
     while not isinstance(node, Project):
         if isinstance(node, SetOperation):
-            raise UnknownRowtimeError("it is not the rowtime in each part of the UNION ALL")
+            raise UnknownRowtimeError("it is not the rowtime in every part of the UNION ALL")
         below = [one for one in node.inputs if any(own.id == column for own in one.columns)]
         if not below:
             return None
@@ -142,7 +142,7 @@ def _computed(gateway: Gateway, node: Project, one: Expression) -> tuple[MovedRo
         family = step.gives
     zone = gateway.spark.conf.get("spark.sql.session.timeZone")
     if zone not in STEADY and goes_by_zone(tokens, 0, len(tokens)):
-        raise UnknownRowtimeError(f"it follows the local time of {zone}, which are set back")
+        raise UnknownRowtimeError(f"it follows the local time of {zone}, which is sometimes set back")
     span = tokens.span(*inner)
     before, after = one.text.slice(0, span.start), one.text.slice(span.stop, len(tokens.sql))
     return (

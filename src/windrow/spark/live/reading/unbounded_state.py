@@ -158,10 +158,10 @@ def _needs(query: Blocking, columns: tuple[Collection[str], ...]) -> str:
         origins = [query.lineage.of(column) for column in own]
         known = [origin for origin in origins if origin is not None]
         if not own:
-            needs.append("it is bounded by punctuations of its streams")
+            needs.append("punctuations of its streams would bound it")
         elif len(known) < len(origins) or len({stream for stream, _ in known}) > 1:
-            needs.append("nothing bounds it, because it depends on computed columns")
+            needs.append("nothing can bound it, as its keys are computed")
         else:
             names = ", ".join(column for _, column in known)
-            needs.append(f"it is bounded by punctuations of {known[0][0]} on {names}")
+            needs.append(f"punctuations of {known[0][0]} on {names} would bound it")
     return "; ".join(needs)

@@ -144,7 +144,7 @@ class WindowLowering:
     ) -> WindowedQuery | str:
         """SELECT without groups, over one window or two."""
         if len(node.outputs) != len(self.output):
-            return "columns that are made in another way"
+            return "SELECT of this form"
         for side in sides:
             self._name(side, node.scope)
         for condition in () if having is None else having.conditions:
@@ -271,9 +271,9 @@ class WindowLowering:
     def _pairs(self, node: plan.Project, having: plan.Filter | None, join: plan.Join) -> WindowedQuery | str:
         """SELECT over two windows."""
         if join.kind != "inner" or join.conditions:
-            return "an outer join, or one of a subquery"
+            return "an outer join, or a join with a subquery"
         if not join.keys:
-            return "a join without an equality"
+            return "a join without an = condition"
         left, right = self._side(join.left), self._side(join.right)
         if isinstance(left, str):
             return left
@@ -281,7 +281,7 @@ class WindowLowering:
             return right
         kinds = {column.id: column.type for column in join.left.columns}
         if not all(_is_key(kinds[column]) for column, _ in join.keys):
-            return "keys without an order"
+            return "keys of a type without an order"
         keys = (
             tuple(left.state(one) for one, _ in join.keys),
             tuple(right.state(other) for _, other in join.keys),
@@ -294,9 +294,9 @@ class WindowLowering:
         self, node: plan.Project, having: plan.Filter | None, groups: plan.Aggregate
     ) -> WindowedQuery | str:
         if not groups.keys or not groups.calls:
-            return "these groups"
+            return "GROUP BY of this form"
         if not all(_is_key(column.type) for column, _ in groups.keys):
-            return "keys without an order"
+            return "keys of a type without an order"
         below = groups.input
         assert isinstance(below, plan.Project)
         side = self._side(below.input)
@@ -379,7 +379,7 @@ class WindowLowering:
         """
         item = self.windows[side.window.key]
         if in_bracket is None and (None in side.window.partition or item.on is not None):
-            return "an expression in the bracket of a window"
+            return "this expression in the brackets of a window"
         in_bracket = in_bracket or {}
         scanned = {
             column.id: name

@@ -70,7 +70,7 @@ def planned_windows(
         condition="UNSUPPORTED_STREAM",
         sql=reader.tokens.sql,
         span=query.span,
-        hint="cast it in a query in FROM, or record the streams and run the query over the recorded rows",
+        hint="cast it in a subquery in FROM, or record the streams and run the query over the recorded rows",
     )
 
 
@@ -90,7 +90,7 @@ def scale_of(gateway: Gateway, catalog: Catalog, reader: Reader, query: Continuo
     for item, scale in zip(changelogs[1:], others, strict=True):
         if scale != first:
             raise NotSupportedError(
-                "changelogs of live relations in several units is not supported",
+                "a query over changelogs of live relations in different units is not supported",
                 condition="UNSUPPORTED_STREAM",
                 sql=reader.tokens.sql,
                 span=item.span,
@@ -137,7 +137,7 @@ def _windowed_query(
     frames = {}
     for item in inner.inputs:
         if isinstance(item, ChangelogOf):
-            return "CHANGELOG OF beside a time-varying relation"
+            return "CHANGELOG OF together with a time-varying relation"
         if isinstance(item, NamedRelation):
             frames[item.key] = catalog.relations[item.name.lower()].visible()
             continue

@@ -36,7 +36,7 @@ class Account:
                 f"of {self.arrived} rows, {self.used} are used, {self.buffered} buffered, {self.late} late"
                 f" and {self.malformed} malformed, which does not add up",
                 condition="ACCOUNT_NOT_CLOSED",
-                hint="report it with the query: a row was lost, or counted twice",
+                hint="report this as a bug, with the query: a row was lost, or counted twice",
             )
 
     @property

@@ -35,8 +35,8 @@ class WrongClocks:
             ptime = position.ptime if stream.live.identity else batch.counts.get("now", 0)
             if is_ahead(ptime) and ("processing time", name) not in self._warned:
                 why = f"the query has read stream {name} while the system clock was more than a day ahead"
-                effect = "its processing time does not advance until then"
-                hint = "start it anew, with another checkpoint and sink"
+                effect = "its processing time does not advance until the clock reaches that time"
+                hint = "start the query with another checkpoint and sink"
                 self._warn("processing time", name, f"{why}: {effect}; {hint}")
             if stream.live.ordering.future is None and ("ahead", name) not in self._warned:
                 zone = str(self._spark.conf.get("spark.sql.session.timeZone") or "UTC")

@@ -150,7 +150,7 @@ class IntoStream(Receiver):
                 )
             if not pc.all(pc.fill_null(pc.equal(rowtimes, instants), False), min_count=0).as_py():
                 raise InputError(
-                    f"a row has another value as its {rowtime.column} than its rowtime",
+                    f"the {rowtime.column} of a row differs from its rowtime",
                     condition="ROWTIME_DIFFERS",
                     hint=f"leave {rowtime.column} out of the query: it is the rowtime of each row",
                 )
@@ -198,7 +198,7 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
     if sink.moved is None and target.kind != kind:
         raise AnalysisError(
             f"rowtimes of the query are of type {kind.upper()},"
-            f" and those of the stream in {sink.stream.folder} of type {target.kind.upper()}",
+            f" but those of the stream in {sink.stream.folder} are of type {target.kind.upper()}",
             condition="MIXED_ROWTIMES",
             sql=plan.text,
             span=plan.span,

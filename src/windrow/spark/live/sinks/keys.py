@@ -40,7 +40,7 @@ def key_places(plan: LivePlan, key: Sequence[str] | None) -> tuple[int, ...]:
     found = None if plan.has_ttl else derived_key(plan.text[plan.span.start : plan.span.stop])
     if found is None or any(place >= len(names) for place in found):
         raise AnalysisError(
-            "the key columns of this query cannot be derived",
+            "cannot derive the key columns of the query",
             condition="MISSING_KEY",
             sql=plan.text,
             span=plan.span,

@@ -159,7 +159,7 @@ class InFolder(Sink):
         owner = self.folder / _OWNER
         if owner.exists() or any(self.folder.glob("part-*")):
             raise UsageError(
-                f"the folder {self.folder} has the rows of another checkpoint's query",
+                f"folder {self.folder} contains rows of a query with another checkpoint",
                 condition="SINK_IN_USE",
                 hint="use that checkpoint, or name an empty folder",
             )
@@ -192,7 +192,7 @@ class Files(InFolder):
         refuse_unknown(f"format {format!r} of files", format, ("parquet", "json", "csv"), "UNKNOWN_FORMAT")
         if folder == "" or Path(folder).is_file():
             raise UsageError(
-                f"{str(folder)!r} is no folder for rows",
+                f"{str(folder)!r} is not a folder",
                 condition="INVALID_ARGUMENT",
                 hint="name a folder for this query alone",
             )
@@ -323,7 +323,7 @@ def written_to(folder: Path, pattern: str = "part-*.parquet") -> list[Path]:
     found = list(folder.glob(pattern))
     if not found:
         raise ExecutionError(
-            f"the driver does not see the files of the workers in {folder.parent}",
+            f"the driver cannot see the files that workers wrote in {folder.parent}",
             condition="NOT_SHARED",
             hint="use folders on a file system that the driver and all workers share, at the same path",
         )

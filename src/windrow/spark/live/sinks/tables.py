@@ -116,7 +116,7 @@ class Table(Sink):
             own = own[1:]
         if len(own) != len(chosen):
             raise AnalysisError(
-                f"the query has {len(own)} columns, and table {self.name} needs {len(chosen)}:"
+                f"the query has {len(own)} columns, but table {self.name} needs {len(chosen)}:"
                 f" {', '.join(chosen)}",
                 condition="INSERT_COLUMN_ARITY_MISMATCH",
                 sqlstate="21S01",

@@ -48,7 +48,7 @@ def sink_of(target: Target | Sink | IntoStream) -> Sink | IntoStream:
     if callable(target):
         return called(target)
     raise UsageError(
-        f"{type(target).__name__} is no sink",
+        f"{type(target).__name__} is not a sink",
         condition="UNKNOWN_SINK",
         hint="pass a folder, a named stream, 'console', windrow.Files, Table, Kafka or Memory, or a function"
         " of a DataFrame and a number",
@@ -64,13 +64,13 @@ def refuse_places(name: object, checkpoint: object, key: object, sink: Sink | In
         ``INVALID_ARGUMENT``.
     """
     if not (isinstance(name, str) and name):
-        raise _invalid(f"name={name!r} is no name of a query", "pass a text, or leave it out")
+        raise _invalid(f"name={name!r} is not a name for a query", "pass a text, or leave it out")
     if not (key is None or isinstance(key, str) or _are_names(key)):
-        raise _invalid(f"key={key!r} names no columns", "pass a column's name, or a list of names")
+        raise _invalid(f"key={key!r} is not a list of columns", "pass a column's name, or a list of names")
     if checkpoint is None:
         return
     if not isinstance(checkpoint, str | Path) or checkpoint == "" or Path(checkpoint).is_file():
-        raise _invalid(f"checkpoint={str(checkpoint)!r} is no folder", "name a folder of its own")
+        raise _invalid(f"checkpoint={str(checkpoint)!r} is not a folder", "name a folder of its own")
     if isinstance(sink, InFolder) and sink.folder.resolve() == Path(checkpoint).resolve():
         raise _invalid(f"rows and checkpoint are both in {checkpoint}", "name a folder of its own for each")
 
@@ -152,15 +152,15 @@ def _refuse_arguments(mode: str, key: str | Sequence[str] | None, envelope: str 
         raise UsageError(
             f"mode {mode!r} takes no envelope",
             condition="INVALID_ARGUMENT",
-            hint="leave the envelope out: upserts have _op and _at before the columns, a table has its rows",
+            hint="leave the envelope out, or use mode='changelog'",
         )
 
 
 def _no_rows_leave(plan: LivePlan) -> AnalysisError:
     return AnalysisError(
-        "this query is a stream, which is append-only",
+        "the query is a stream, which is append-only",
         condition="STREAM_WHERE_RELATION_IS_NEEDED",
         sql=plan.text,
         span=plan.span,
-        hint="start it without a mode, or start the relation that the stream is made of",
+        hint="start it without a mode, or start the relation inside ISTREAM or DSTREAM",
     )

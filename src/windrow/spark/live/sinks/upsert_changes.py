@@ -95,5 +95,5 @@ class Upserts(Around):
         return InputError(
             f"two rows have the same key{f': {named}' if named else ', which has no columns'}",
             condition="KEY_NOT_UNIQUE",
-            hint="name columns that are a key: relation.start(…, key=…)",
+            hint="name columns that identify a row: relation.start(…, key=…)",
         )

@@ -43,7 +43,7 @@ class ClauseGraph(Graph):
         """The part of the query that executors do not support; None if there is none."""
         clause = self._around.clause
         if _has_aggregates_of_spark(clause.bound):
-            return "aggregates that Spark alone computes"
+            return "aggregates that only Spark computes"
         if self.plan.ends:
             return "partitions that end by the rowtime in PARTITION BY"
         if self._keys is None:

@@ -57,7 +57,7 @@ class EmitGraph(Graph):
         if not self.plan.streams.issuperset(source.stream for source in program.sources):
             return "recorded streams"
         if not is_plain(self.result):
-            return "columns of types that are not plain"
+            return "columns of nested or other complex types"
         why = next(
             filter(
                 None, (computed_elsewhere(one, takes_tables=True) for one in (program.program, *self._beside))
@@ -67,9 +67,9 @@ class EmitGraph(Graph):
         if why is not None:
             return why
         if program.delay is not None and self._retains_rows:
-            return "AFTER DELAY over rows that are retained until the watermark says that they change nothing"
+            return "AFTER DELAY over retained rows"
         if self._retains_rows and not all(self._droppable.values()):
-            return "rows that are retained until more than the watermark says that no change is made of them"
+            return "retained rows that the watermark alone cannot drop"
         return None
 
     @cached_property

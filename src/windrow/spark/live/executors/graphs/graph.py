@@ -47,7 +47,7 @@ def _graph(plan: LivePlan, envelope: str, buckets: int) -> Graph | str:
         clause = ClauseGraph(plan, buckets, envelope)
         return why_not_one_clause(plan) or clause.why_not or clause
     if plan.follows:
-        return "windows or matches that it follows"
+        return "upstream windows or matches"
     windows = WindowGraph(plan, buckets, envelope, plan.windowed)
     return windows.why_not or windows
 
@@ -85,9 +85,9 @@ def graph_of(plan: LivePlan, buckets: int | None = None, envelope: str | None = 
     if not isinstance(found, str):
         return found
     raise NotSupportedError(
-        f"this query does not run on executors yet, because of {found}",
+        f"executors cannot run the query because of {found}",
         condition="UNSUPPORTED_ON_EXECUTORS",
         sql=plan.text,
         span=plan.span,
-        hint="SET spark.windrow.live.host = driver, and relation.start(…)",
+        hint="SET spark.windrow.live.host = driver, then call relation.start(…)",
     )

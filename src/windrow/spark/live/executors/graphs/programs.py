@@ -44,7 +44,7 @@ def keys_of(
     output: Collection[str],
     missing: Mapping[int, pa.Schema],
 ) -> tuple[Key, ...]:
-    """For each leaf, its columns in all divisions that cover all leaves; none if there is no such division.
+    """The partitioning columns of each leaf in the divisions that cover all leaves; empty if there are none.
 
     Computed columns are used if no division does without them. If rows of a table arrive at the beginning,
     one bucket has them. The arguments are those of :func:`divisions`.

@@ -59,9 +59,9 @@ class WindowGraph(Graph):
         if self.windowed.parts:
             return "CHANGELOG OF"
         if self.windowed.passes_on and self._operators is not None:
-            return "rows as they arrive, beside a table"
+            return "rows as they arrive, joined with a table"
         if any(side.made is not None for side in self.windowed.sides):
-            return "streams that queries make, or that are recorded"
+            return "derived or recorded streams"
         if any(side.window.by_value is not None for side in self.windowed.sides):
             return "windows that move by values"
         if self.windowed.using:
@@ -71,7 +71,7 @@ class WindowGraph(Graph):
         if collated(self.windowed.result):
             return "texts with a collation"  # which buckets would compare by their bytes
         if self.windowed.over_windows is not None and self.windowed.over_windows.tables:
-            return "a table beside windows"  # its rows would have to be those of the first start
+            return "a table in a query over windows"  # its rows would have to be those of the first start
         return (
             None
             if self._operators is None

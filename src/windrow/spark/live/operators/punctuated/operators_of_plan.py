@@ -19,11 +19,11 @@ from windrow.syntax.nodes import Range
 __all__ = ["has_line", "why_no_operator"]
 
 _IN_AN_INTERVAL = (
-    "compare the two sides by =; or, where the condition says until when a partner may come, leave STREAM out"
+    "compare the two sides by =; or, if the condition limits the time between partners, leave STREAM out"
     " and write EMIT STREAM AFTER WATERMARK at the end"
 )
-_IN_WHERE = "EXISTS, NOT EXISTS and IN are, in AND of WHERE"
-_NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b), which returns rows of which a is NULL"
+_IN_WHERE = "use EXISTS, NOT EXISTS or IN in WHERE, combined with AND"
+_NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b), which also returns rows whose a is NULL"
 
 
 def why_no_operator(gateway: Gateway, node: plan.Node) -> Reason | None:
@@ -41,11 +41,11 @@ def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
         case plan.Input():
             return Reason("a time-varying relation", node.at)
         case plan.StreamWindow():
-            return Reason("a window of a stream beside one without", node.at)
+            return Reason("a stream with a window together with one without", node.at)
         case plan.ClauseRelation():
             return Reason(f"{node.label} over windows", node.at)
         case plan.Project() if node.is_whole:
-            return Reason("columns that are made in another way")
+            return Reason("SELECT of this form")
         case plan.Join():
             return _of_join(node)
         case plan.Mark() if node.unknown is not None:
@@ -54,7 +54,7 @@ def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
             return Reason("this subquery", node.at, _IN_WHERE)
         case plan.OneRow():
             what = "a subquery that may return several rows for one value"
-            return Reason(what, node.at, "make it one row: an aggregate without GROUP BY")
+            return Reason(what, node.at, "select one row, with an aggregate without GROUP BY")
         case plan.Pieces():
             return node.why
         case plan.Aggregate():
@@ -80,19 +80,23 @@ def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
 def _of_join(node: plan.Join) -> Reason | None:
     of_query = node.kind in ("semi", "anti")
     for one in node.conditions:
-        what = "a condition that is no equality of the two sides in the ON of an outer join"
+        what = "a condition other than = between the two sides in ON of an outer join"
         if of_query:
             what = "a condition other than = between the rows of two streams"
         return Reason(what, one.at, _IN_AN_INTERVAL)
     if not node.keys:
-        what = "EXISTS without an equality with the outer query" if of_query else "a join without an equality"
-        return Reason(what, node.at, "compare by =, two columns of one type")
+        what = (
+            "EXISTS without an = condition on the outer query"
+            if of_query
+            else "a join without an = condition"
+        )
+        return Reason(what, node.at, "compare two columns of one type by =")
     for column, _ in node.keys:
         kind = _type(node.left, column)
         if not is_orderable(kind):
             columns = kind.simpleString().upper()
             return Reason(
-                f"an equality of {columns} and {columns}", node.at, "cast one to the type of the other"
+                f"a comparison of {columns} and {columns} by =", node.at, "cast one to the type of the other"
             )
     return None
 
@@ -102,7 +106,7 @@ def _of_sort(node: plan.Sort) -> Reason | None:
         return Reason(f"{node.label.split()[0].upper()} without ORDER BY", node.at)
     if node.partition:
         what = "LIMIT in a correlated subquery"
-        return Reason(what, node.at, "an aggregate, such as MAX, in place of ORDER BY … LIMIT 1")
+        return Reason(what, node.at, "write an aggregate, such as MAX, instead of ORDER BY … LIMIT 1")
     for key in node.keys:
         kind = _type(node.input, key.column)
         if not has_line(kind):
