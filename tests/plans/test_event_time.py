@@ -88,7 +88,7 @@ def test_days_are_of_unequal_length_where_clocks_are_set(instants, key, from_ins
         if rises:
             assert instants(text).complete
         else:
-            with pytest.raises(AnalysisError, match="never complete"):
+            with pytest.raises(AnalysisError, match="never final"):
                 instants(text)
 
 
@@ -97,7 +97,7 @@ IN_JANUARY = "t + INTERVAL 1 DAY BETWEEN DATE '2026-01-01' AND DATE '2026-02-01'
 
 @pytest.mark.parametrize("value", [IN_JANUARY, "t + make_dt_interval(day(v))"])
 def test_what_is_computed_of_event_time_in_other_ways_tells_nothing(steady, value):
-    with pytest.raises(AnalysisError, match="never complete"):
+    with pytest.raises(AnalysisError, match="never final"):
         steady(f"SELECT e, COUNT(*) FROM (SELECT {value} AS e FROM s) GROUP BY e")
 
 
@@ -253,10 +253,10 @@ def test_keys_that_live_are_sessions_of_the_rows_of_their_group(timed):
 @pytest.mark.parametrize(
     ("text", "condition", "message"),
     [
-        ("SELECT t, COUNT(*) FROM s GROUP BY t", "LIFETIME_WITHOUT_KEY", "the query has none"),
-        ("SELECT COUNT(*) FROM s", "LIFETIME_WITHOUT_KEY", "the query has none"),
+        ("SELECT t, COUNT(*) FROM s GROUP BY t", "LIFETIME_WITHOUT_KEY", "the query lacks"),
+        ("SELECT COUNT(*) FROM s", "LIFETIME_WITHOUT_KEY", "the query lacks"),
         ("SELECT n FROM (SELECT k, t, COUNT(*) AS n FROM s GROUP BY k, t) GROUP BY n", "LIFETIME_WITHOUT_KEY",
-         "the query has none"),
+         "the query lacks"),
         ("SELECT s.k, COUNT(*) FROM s JOIN r ON s.k = r.k GROUP BY s.k", "UNSUPPORTED_QUERY", "a join"),
     ],
 )  # fmt: skip

@@ -185,7 +185,7 @@ def test_what_is_no_stream_of_a_whole_query(sql):
 
 def test_difference_using_names_columns():
     tokens = tokenize("ISTREAM(SELECT 1) DIFFERENCE USING (a + 1)")
-    with pytest.raises(ParseError, match="names of columns"):
+    with pytest.raises(ParseError, match="only column names"):
         parse_to_stream(tokens, 0, len(tokens))
 
 

@@ -105,7 +105,7 @@ def test_what_is_no_entry_is_told(script):
         (lambda: script.stream("b", "ts BIGINT, __Rowtime INT", rowtime="ts"), "rename the column"),
         (lambda: script.play("SELECT item FROM bids"), "SELECT STREAM"),
         (lambda: other.play("SELECT STREAM v FROM other"), "1.0 for a DOUBLE"),
-        (lambda: stale.play("SELECT STREAM ts FROM again"), "before another one"),
+        (lambda: stale.play("SELECT STREAM ts FROM again"), "before another script"),
         (lambda: script.rows("bid", (1, "A", 1)), "did you mean bids"),
         (lambda: script.rows("bids", (1, "A")), "second, item, price"),
         (lambda: script.rows("bids", {"itm": "A"}), "did you mean item"),

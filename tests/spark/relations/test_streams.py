@@ -92,7 +92,7 @@ def test_a_recorded_text_with_a_rowtime_that_queries_see(session, log):
         ("500 1,x", "below the earlier instant 3000"),
         ("h 500", "below the earlier instant 3000"),
         ("4000 1,2,3", "3 values, not 2"),
-        ('4000 1,"x', "quote that is not closed"),
+        ('4000 1,"x', "unclosed quote"),
         ("99999999999999999999 1,x", "too large"),
     ],
 )
