@@ -64,7 +64,7 @@ def _passes(node: Join | Mark | Value | SetOperation) -> bool:
     """Whether a node that combines two relations processes each arriving row alone."""
     left, right = comes(node.left), comes(node.right)
     match node:
-        case SetOperation():  # of a table the rows would come in every micro-batch
+        case SetOperation():  # the rows of a table would arrive in every micro-batch
             return node.operator == "union" and node.all and left and right
         case Join(kind="inner"):
             return left != right
