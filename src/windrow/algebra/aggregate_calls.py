@@ -154,7 +154,7 @@ def places_of_calls(tokens: TokenList, ranges: list[Range]) -> list[Range]:
     for start, stop in ranges:
         last = start
         for call in _calls(tokens, start, stop, None):
-            if call[0] >= last:  # else it stands in the one before
+            if call[0] >= last:  # otherwise it is in the one before
                 last = call[1]
                 found.append(call)
     return list(dict.fromkeys(found))

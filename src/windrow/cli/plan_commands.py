@@ -61,7 +61,7 @@ def check_script(
             with at_its_place(statement, options):
                 session.check(statement.padded, **values(session.spark, options.params))
         else:
-            # Spark says what is wrong with its own statements where it plans them.
+            # Spark reports errors in its own statements when it plans them.
             _plan(session, statement, options, spark=False)
         _prepare(session, statement, options)
 

@@ -297,7 +297,7 @@ def _extreme(operator: str) -> Callable[[Operation, PairRows, Sides], PairValues
         data, valid = first.data.astype(storage(expression.dtype)), first.validity()
         for part in others:
             value, known = part.data.astype(data.dtype), part.validity()
-            better, both = known & ~valid, np.flatnonzero(known & valid)  # what is NULL compares with nothing
+            better, both = known & ~valid, np.flatnonzero(known & valid)  # NULL compares with nothing
             better[both] = _compare(operator, value[both], data[both])
             data, valid = np.where(better, value, data), valid | known
         return PairValues(data, valid)
@@ -352,7 +352,7 @@ def _strict(expression: Operation, rows: PairRows, sides: Sides) -> PairValues:
         left, right = parts[0].data, parts[1].data
         if valid is None or left.dtype.kind != "O":
             return PairValues(_compare(operator, left, right).astype(bool, copy=False), valid)
-        data, there = np.zeros(len(left), bool), np.flatnonzero(valid)  # what is NULL compares with nothing
+        data, there = np.zeros(len(left), bool), np.flatnonzero(valid)  # NULL compares with nothing
         data[there] = _compare(operator, left[there], right[there])
         return PairValues(data, valid)
     if operator in FUNCTIONS:

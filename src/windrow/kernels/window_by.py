@@ -186,7 +186,7 @@ def following_windows(low: Array, stop: Array) -> Array:
 
 def _by_start(windows: Windows) -> Windows:
     if (windows.low[1:] >= windows.low[:-1]).all():
-        return windows  # label rows come in order
+        return windows  # label rows are in order
     return windows.take(np.lexsort((windows.label, windows.low)))
 
 

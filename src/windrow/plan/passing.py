@@ -64,7 +64,7 @@ def _passes(node: Join | Mark | Value | SetOperation) -> bool:
     """Whether each output row of the node depends on one arriving row only."""
     left, right = reads_stream(node.left), reads_stream(node.right)
     match node:
-        case SetOperation():  # of a table the rows would come in every micro-batch
+        case SetOperation():  # the rows of a table would arrive in every micro-batch
             return node.operator == "union" and node.all and left and right
         case Join(kind="inner"):
             return left != right

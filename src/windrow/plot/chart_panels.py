@@ -142,7 +142,7 @@ def values_panel(shared: Shared, sequence: Drawn, groups: Sequence[str]) -> Pict
     height = _height(scene.y)
     is_dense = len(points) > _POINTS
     colour = FAINT if is_dense else LINE
-    # a text is what it is until the next row
+    # a text is valid until the next row
     steps: Literal["step-after", "linear"] = "step-after" if scene.y and scene.y.levels else "linear"
     base = marks(points)
     layers = [base.mark_line(color=colour, strokeWidth=1.5, aria=False, interpolate=steps).encode(x=x, y=y)]

@@ -65,7 +65,7 @@ def _reads(draft: PlanDraft, predicate: Predicate) -> Iterator[tuple[Variable, s
 def _paths(when: WindowFragment | None, visible: list[str]) -> Iterator[tuple[str, str | None]]:
     if when is None:
         return
-    if when.expression is None:  # a Column: what it reads is not known
+    if when.expression is None:  # a Column: its inputs are unknown
         yield from ((name, None) for name in visible)
     else:
         yield from _names(when.expression)

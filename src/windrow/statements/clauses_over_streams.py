@@ -54,7 +54,7 @@ def run_sequence(context: StatementContext) -> Relation | None:
     query = start + is_explained, stop - len(tokens) + len(written.tokens)
     plan = plan_of_clauses(gateway, catalog, written.tokens, query, execution, recorded=True)
     has_clause = plan is not None and bool(plan.statement.windows)
-    # SELECT STREAM of a view is a query of CQL, and what is there is read as a table
+    # SELECT STREAM of a view is a CQL query, and recorded rows are read as a table
     if plan is None or (bool(written.selects) and not has_clause):
         return None
     is_live = plan.is_endless or (gateway.prefers_live and bool(plan.streams))
@@ -132,7 +132,7 @@ def _create_view(context: StatementContext) -> Relation | None:
             raise
         if view.words.replaces:
             forget(gateway, catalog, view.name)
-        return None  # a table of what was recorded
+        return None  # a table of the recorded rows
     names = view.columns or plan.outer.columns
     if is_free(gateway, catalog, tokens, view, names):
         remember_sequence(gateway, catalog, SequenceView(view.name, plan, tuple(names)))

@@ -325,7 +325,7 @@ def _composed(
     def run_query(query: str) -> Relation:
         return _run(gateway, query, positional, execution, catalog)
 
-    if gateway.checks:  # what is around such queries is known when they return their columns
+    if gateway.checks:  # the outer query is planned after such queries have returned their columns
         return [relation_inside(tokens, place, run_query) for place in places][-1] if places else None
     if tokens.word(statement[0]) == "INSERT" and clauses:
         inserted = insert(gateway, catalog, tokens, statement, run_query)

@@ -56,7 +56,7 @@ def start_insert(
         query = queries_of(plan.catalog).insert(Insert(plan, sink, target))
     except WindrowError as error:
         if error.span is not None:
-            error.sql = tokens.sql  # the query stands in it where it stood when it was read
+            error.sql = tokens.sql  # the query is at the same position as when it was read
         raise
     name = "" if query is None else query.name
     frame = gateway.spark.createDataFrame([(name, target)], "query STRING, target STRING")

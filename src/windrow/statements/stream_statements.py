@@ -208,7 +208,7 @@ def _run_query(
         except NotSupportedError:
             if is_endless:
                 raise
-            as_live = None  # of what is recorded it is a table
+            as_live = None  # over recorded rows it is a table
     result = runner.run(query)
     plan = explain_continuous(gateway, query, runner.plans, only_live=is_endless and view is None)
     names = tuple(result.columns if isinstance(result, DataFrame) else result.visible_names)

@@ -373,7 +373,7 @@ def grouping_keys(tokens: TokenList, start: int, stop: int, *, inside: bool = Fa
 
 def visible_ctes(tokens: TokenList, position: int) -> tuple[Cte, ...]:
     """The named queries that a SELECT at `position` sees, from the outermost level inwards."""
-    inside = {tokens.parent[position]: position}  # of each level of brackets what has the position
+    inside = {tokens.parent[position]: position}  # for each level of brackets, the part at the position
     at = position
     while tokens.parent[at] >= 0:
         at = tokens.parent[at]

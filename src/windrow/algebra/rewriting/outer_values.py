@@ -368,7 +368,7 @@ def filters(
     condition = parse_expression(tokens, *scope.where)
     is_and = isinstance(condition, OperationNode) and condition.operator == "AND"
     parts = condition.operands if is_and and isinstance(condition, OperationNode) else (condition,)
-    # a bare name is of these relations where there are no others, here and around
+    # an unqualified name belongs to these relations if there are no others, here and in outer queries
     is_sole = scope.is_whole and tokens.parent[scope.at] < 0
 
     def is_about_them(part: Expression) -> bool:

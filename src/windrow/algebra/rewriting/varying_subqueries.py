@@ -214,7 +214,7 @@ def _places(
         deeper = start
         for one in inside:
             if one.range[0] < deeper:
-                continue  # a value stands for it
+                continue  # a value replaces it
             if one.cte is None or one.cte.item[0] < start:
                 within = _subquery_with(tokens, one, start)
                 if within is not None:

@@ -190,6 +190,6 @@ def seen_beside(plan: MatchPlan) -> tuple[int, int]:
     # of all matches, those that end at a row are emitted together: whether it is the last one must be known
     to_end = plan.every and bool((plan.program.op == END).any())
     before, after = max([0, *(-shift for shift in shifts)]), max([0, *shifts])
-    if plan.frame is not None:  # what is before the frame is not read
+    if plan.frame is not None:  # rows before the frame are not read
         return 0, after
     return max(before, int(numbers or is_anchored)), max(after, int(to_end))

@@ -92,7 +92,7 @@ def timed_out(
     try:
         ended = passed & satisfied(predicate, rows, sides)
         ended &= satisfied(predicate, later, {side: index + moved for side, index in sides.items()})
-    except ExecutionError:  # of a pair of rows that the search may not come to
+    except ExecutionError:  # for a pair of rows that the search may not reach
         return windows
     found, at = open_[ended], last[ended]
     end, stop, open_end = windows.end.copy(), windows.stop.copy(), windows.open_end.copy()

@@ -135,7 +135,7 @@ def take(column: pa.ChunkedArray, rows: Ints, null: Bools | None = None) -> Resu
 def listed(values: Result, length: Ints, type_: pa.DataType, null: Bools | None = None) -> pa.Array:
     """Cut `values` into consecutive lists of these lengths, NULL (and without values) where `null`."""
     flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if flat.type != type_.value_type:  # times come in the zone of the session
+    if flat.type != type_.value_type:  # times are in the zone of the session
         flat = flat.cast(type_.value_type)
     offsets = pa.array(running_total(length), pa.int32())
     mask = pa.array(null) if null is not None and null.any() else None

@@ -149,7 +149,7 @@ class OfCodes:
         if not pa.types.is_dictionary(column.type) or len(column.dictionary) >= len(column):
             return self.value(rows)
         count = len(column.dictionary)
-        # what it is of NULL too
+        # its value for NULL too
         values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
         found = whole(self.value(ComputedRows({self.number: values}, count + 1)), count + 1)
         if not column.null_count:

@@ -65,7 +65,7 @@ class Completing:
         schema = pa.schema([*self.schema, pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())])
         rows = schema.empty_table() if changes is None else changes.select(schema.names).cast(schema)
         moves = Moves.of(self.retained, rows, times)
-        # those that leave and are not retained were complete
+        # rows that leave without being retained were complete
         output = [moves.unknown]
         moving = moves.changed(self.retained, times)
         self.retained.remove(moves.places)

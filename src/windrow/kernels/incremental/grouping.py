@@ -126,7 +126,7 @@ class RunningGroups(Operated):
         found = self.groups.find(first_keys)
         places = found.places
         before = self.groups.values[places, 0]
-        # a piece for what was there before
+        # an interval for the earlier state
         there = np.flatnonzero(before > 0)
         group = np.concatenate([there, number[place]])
         instant = np.concatenate([np.full(len(there), (since or 0) - 1), at])
@@ -165,7 +165,7 @@ class RunningGroups(Operated):
             isinstance(each, Added) and each.numbers is not None and each.numbers.values[gone].any()
             for each in self.aggregates
         ):
-            raise MismatchError  # what has left is not what came
+            raise MismatchError  # the rows that have left are not those that entered
         leave = np.append(enter[1:], NEVER)
         leave[np.append(events.first[1:], len(events.group)) - 1] = NEVER
         is_present = count > 0

@@ -139,7 +139,7 @@ class Operated:
         """Drop all state."""
         keys = self.operator.keys
         self.sides = [Trace(schema, keys) for schema in self.schemas]
-        # of groups with values that depend on the order of the rows, what was emitted of each
+        # the emitted row of each group, if values depend on the order of the rows
         is_exact = all(map(self._is_exact, self.operator.aggregates))
         output = pa.schema([column for column in self.result if column.name not in (ENTER, LEAVE)])
         self.emitted = None if is_exact else Trace(output, keys)
@@ -235,7 +235,7 @@ class Operated:
                 for each, trace in zip(moves, self.sides, strict=True)
             )
             return
-        # a pair changes by either row: those of the left that change with all, then the rest of the left
+        # either row may change a pair: the changed rows of the left with all others, then its other rows
         if changed[0].num_rows:
             yield changed[0], moves[1].whole(self.sides[1], marks[0], times)
         if changed[1].num_rows:

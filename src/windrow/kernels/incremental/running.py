@@ -341,7 +341,7 @@ class Extreme:
         order = np.argsort(events.places)
         of = order[np.searchsorted(events.places, group, sorter=order)]
         first, stop = events.first, np.append(events.first[1:], len(events.group))
-        # values that were there stay until they go; others from when they come
+        # earlier values stay until they leave; new ones are present from when they enter
         begins = np.concatenate([first[of[there]], at[change > 0]])
         owner = np.concatenate([there, place[change > 0]])
         ends, ender = at[change < 0], place[change < 0]

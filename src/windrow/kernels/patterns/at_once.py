@@ -154,7 +154,7 @@ def matches_at_once(
     counts = places.counts
     if skip == "past last" or is_open is not None:
         following = np.maximum(end, start + 1) if skip == "past last" else start + 1
-        if is_open is not None:  # what comes after is not known
+        if is_open is not None:  # later rows are unknown
             following = np.where(is_open[start], places.end[start] + 1, following)
         chosen = walk(np.searchsorted(start, following))
         if is_open is not None:

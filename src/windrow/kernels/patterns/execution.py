@@ -150,7 +150,7 @@ def requested(
     assert plan.answers is not None
     if plan.answers.of_all:
         plan = search_of_unknown(plan)
-        if so_far is not None:  # rows to come do not stop this search from trying those that there are
+        if so_far is not None:  # later rows do not stop this search from trying the present ones
             so_far = replace(SoFar.whole(bounds), begin=so_far.begin)
     rows = _MatchRows(plan, table, np.asarray(bounds, np.int64))
     with suppress(EnoughError):
@@ -471,7 +471,7 @@ def _requested(
         try:
             return int(all(may_hold(part, sides) for part in by_label[label]))
         except ExecutionError:
-            # in a search for what is not known, the row may never be tried
+            # in a search for unknown values, the row may never be tried
             return 0 if rows.asking.asks else -1
 
     def may_hold(part: PatternCondition, sides: dict[str, Array]) -> bool:

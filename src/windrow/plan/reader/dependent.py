@@ -72,7 +72,7 @@ def dependent(reading: ReaderState, rows: BlockRows, bracket: Range) -> Dependen
     shape = reading.shape(bracket)
     before, outer = statement.standing(), statement.around_read
     wanted = _may_read(statement, rows, bracket)
-    # once to see what is read, and once with that alone
+    # first to find the outer columns that are read, then with these alone
     for _ in range(2):
         statement.stand(before)
         statement.around_read = set()

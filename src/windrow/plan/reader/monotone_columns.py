@@ -37,7 +37,7 @@ def rises_with(statement: StatementText, stretch: Range, column: ColumnOf, type_
     is_of_time = inner is not None
     inner = None if is_of_time and _is_set_back(statement, start, stop) else inner
     is_ticks = tokens.word(stretch[1]) == "AS" and tokens[stretch[1] + 1].name == TICKS
-    for at in range(start, stop):  # what is computed for windows of time has one column
+    for at in range(start, stop):  # the expression for time windows has one column
         is_of_windows = tokens[at].is_name and tokens[at].name in OF_WINDOWS
         if is_of_windows or (is_ticks and column((at, at + 1)) is not None):
             inner, is_of_time = (at, at + 1), False
@@ -68,7 +68,7 @@ def follows(statement: StatementText, stretch: Range, column: ColumnOf, type_of:
         if operation.wants == "time" and _is_set_back(statement, *stretch):
             return None
         if operation.wants == "number" and not statement.analyser.is_ansi:
-            return None  # what is too great would be NULL, or less
+            return None  # a value out of range would be NULL, or less
         if family != operation.wants and not (operation.wants == "text" and family == "number" and differs):
             return None
         family, rises, differs = operation.gives, rises == operation.rises, differs and operation.differs

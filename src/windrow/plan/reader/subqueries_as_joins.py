@@ -524,7 +524,7 @@ def _reads_beyond(statement: StatementText, condition: Range, around: BlockRows)
     return any(own in ids and start <= at[0] and at[1] <= stop for at, own in statement.columns_at.items())
 
 
-# -- where IN stands -------------------------------------------------------------------------------------
+# -- the positions of IN -------------------------------------------------------------------------------
 
 
 def _operand(statement: StatementText, start: int, stop: int) -> Range:

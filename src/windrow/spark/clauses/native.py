@@ -31,7 +31,7 @@ NATIVE_SETTING = "spark.windrow.native"
 
 _CHOICES = ("auto", "always", "never")
 _MOST_ROWS = 32  # of a frame, from which the kernel costs less
-_FEW = 100_000  # rows, of which both cost the same
+_FEW = 100_000  # the number of rows at which both cost the same
 CHOSEN = "__chosen"
 """The column that says which rows have a window."""
 

@@ -316,7 +316,7 @@ class LiveQuery:
 
     def _see_the_end(self) -> None:
         """Release all resources of the query when it has ended, for any reason."""
-        with suppress(Exception):  # `failure` has what it failed with; where Spark is gone, it has ended too
+        with suppress(Exception):  # `failure` has its error; if Spark is gone, it has ended too
             self.streaming.awaitTermination()
         if self._incoming is not None:
             self._incoming.join()
@@ -414,7 +414,7 @@ class LiveQuery:
                 text = f"micro-batch {number} of query {self.name} is tried again: {why}"
                 warnings.warn(text, RuntimeWarning, stacklevel=2)
                 self._batches.close()
-                self._batches = self._made()  # from what is retained, as after a restart
+                self._batches = self._made()  # from the retained rows, as after a restart
             else:
                 return tries
         self._batches.take(batch, number)

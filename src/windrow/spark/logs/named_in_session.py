@@ -92,7 +92,7 @@ class NamedStreamEntry:
     def as_recorded(self) -> Stream:
         """The stream of the rows recorded so far; live queries can be started over it."""
         before = self._position
-        if self.stream.log.base > before.number:  # what comes next was deleted: it begins with what is left
+        if self.stream.log.base > before.number:  # the next entries were deleted: read the remaining ones
             self._position, self._rows, self._late = self.stream.start, [], []
         while True:
             batch, position = self.stream.read(self._position, _FILES_AT_ONCE)

@@ -55,7 +55,7 @@ def _carried(gateway: Gateway, node: plan.Node) -> Columns:
         case plan.Join(kind="left" | "semi" | "anti") if _is_table(node.right) and not _is_table(node.left):
             return ()
         case plan.Join(kind="semi" | "anti") | plan.Mark() if not node.keys and not node.conditions:
-            return node.left.columns  # of the others it only counts whether there are any
+            return node.left.columns  # for the others, it only matters whether there are any
         case plan.Join() | plan.Mark() | plan.Value():
             return (*node.left.columns, *node.right.columns)
         case plan.SetOperation() if node.operator != "union" or not node.all:

@@ -193,7 +193,7 @@ def _numbered(clause: Clause, frame: DataFrame) -> DataFrame:
     row = F.col(ROW)
     comparable = is_orderable(frame.schema[ROW].dataType)
     number = F.xxhash64(row if comparable else F.to_json(row))
-    # never NULL, but kernels take all keys of ORDER BY for columns in which NULL may stand
+    # never NULL, but kernels treat all keys of ORDER BY as nullable
     may_be_null = F.when(row.isNotNull(), number)
     return frame.withColumn(order_key(len(clause.order_by) - 1), may_be_null)
 

@@ -238,6 +238,6 @@ def first(bags: Bags, node: plan.Sort, rows: BagRows) -> BagRows:
     ]
     ties = [SortKey(name) for name in rows.columns if is_orderable(kinds[name])]
     taken = First(tuple(rows.columns), (*keys, *ties), node.offset, node.limit)
-    # in the order of a partition, whose rows are those of a key
+    # in the order of a partition, which has the rows of a key
     found = run_keyed(bags.gateway, "first", [frame], node.partition, inner(rows.frame), first=taken)
     return BagRows(found, is_temporal=True)

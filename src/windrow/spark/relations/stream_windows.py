@@ -217,7 +217,7 @@ def _planned(
         return made.withColumn(LEAVE, leave).drop("__before").unionByName(missing)
     if spec.rows is None:
         return rows.withColumn(LEAVE, F.expr(expires))
-    moved = spec.slide is not None or spec.row_slide > 1  # whether rows enter later than they come
+    moved = spec.slide is not None or spec.row_slide > 1  # whether rows enter later than they arrive
     entered = ENTER if moved else ROWTIME
     rows = rows if spec.slide is not None else rows.drop(ENTER)
     if spec.row_slide > 1:

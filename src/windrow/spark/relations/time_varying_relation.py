@@ -228,7 +228,7 @@ def tick_of(gateway: Gateway, scale: TimeScale, instant: Any) -> int:
     elif scale.kind == "bigint":
         known = isinstance(instant, Integral) and not isinstance(instant, bool)
     elif isinstance(instant, datetime.datetime):
-        # Spark drops the zone of what it casts to TIMESTAMP_NTZ
+        # Spark drops the zone when it casts to TIMESTAMP_NTZ
         known = is_time and (scale.kind == "timestamp" or instant.tzinfo is None)
     else:
         known = isinstance(instant, datetime.date)

@@ -111,7 +111,7 @@ def _settings(master: str) -> dict[str, str]:
         # The same as in the environment, for the processes that read the setting.
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
-        # Workers of which nobody reads the rest, as behind a LIMIT, end without a trace.
+        # Workers whose remaining output is not read, as after a LIMIT, end without a trace.
         "spark.python.daemon.module": "windrow.spark.runtime.worker_daemon",
         # The log is Windrow's: errors only, and no announcement of where its configuration comes from.
         # A URI has no spaces, whatever the path, and so is one argument.

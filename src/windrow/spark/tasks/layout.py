@@ -41,7 +41,7 @@ BYTES_SETTING = "spark.windrow.slice.bytes"
 TASK_SETTING = "spark.windrow.task.rows"
 _DEFAULTS = {ROWS_SETTING: 2_000_000, BYTES_SETTING: 256 << 20, TASK_SETTING: 100_000}
 _SAMPLED = 0.01
-_STEPS = 64  # values that stand for those of a row group
+_STEPS = 64  # values that represent those of a row group
 _SMALL = 4 << 20  # bytes by Spark's estimate, below which no partition is long
 
 

@@ -85,7 +85,7 @@ def join(
     changed = [
         times.changed(side.enter, side.leave) & passed for side, passed in zip(sides, passing, strict=True)
     ]
-    # a pair changes by either row: those of the left that change with all, then the rest of the left
+    # either row may change a pair: the changed rows of the left with all others, then the rest of the left
     still = times.seen(left.enter, left.leave) & passing[0] & ~changed[0]
     whole = times.seen(right.enter, right.leave) & passing[1]
     parts = [_pairs(sides, keys, changed[0], whole), _pairs(sides, keys, still, changed[1])]

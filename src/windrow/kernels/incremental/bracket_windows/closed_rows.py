@@ -69,7 +69,7 @@ def closed_pairs(
     found = []
     for at, (retained, window) in enumerate(zip(sides, windows, strict=True)):
         free = retained.alive & (retained.enter < retained.reached) & _ended(retained, over[at])
-        if window.rows is not None:  # a row counts among those that push others out
+        if window.rows is not None:  # a row itself counts towards pushing others out
             free &= _ended(retained, ended[at])
         other = sides[1 - at]
         moving = _is_among(retained, keys[at], other, keys[1 - at], other.alive & ~stays[1 - at], free)

@@ -85,7 +85,7 @@ class BracketWindow:
         if self.rows is None or not len(at):
             return whole
         came = np.arange(len(whole)) >= len(retained)
-        # of a partition all later rows count, also those that have left since
+        # all later rows of a partition count, including those that have left since
         places = np.flatnonzero(whole.alike(self.partition, came))
         order, bounds = sorted_partitions(
             whole.rows.select([self.rowtime, *self.ties, *self.partition]).take(pa.array(places)),
@@ -96,7 +96,7 @@ class BracketWindow:
         begins, ends = (np.repeat(one, np.diff(bounds)) for one in (bounds[:-1], bounds[1:]))
         within = np.arange(len(places))
         last = within
-        if self.row_slide > 1:  # what is retained begins with a whole group
+        if self.row_slide > 1:  # the retained rows begin with a whole group
             last = within + self.row_slide - 1 - (within - begins) % self.row_slide
             is_full = last < ends
             enter = np.full(len(places), NEVER)

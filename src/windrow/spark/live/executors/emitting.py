@@ -165,7 +165,7 @@ class Emitting:
             return found
 
         self._left = [0 for _ in self.windows]  # how many rows were left the last time
-        self._taken = 0  # how many rows operators have taken since they were made anew
+        self._taken = 0  # how many rows operators have processed since they were rebuilt
         self.run = EmitRun(self.work.program, Run(self.work.program.program, not_here), mapped)
         self._judges = {
             name: [(one, [Run(each, not_here) for each in one.conditions]) for one in judges]

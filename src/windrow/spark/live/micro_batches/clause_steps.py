@@ -204,7 +204,7 @@ class _Alone:
         around, clause, kernel = self._around, self._clause, self._clause.kernel
 
         def waiting(name: str, columns: tuple[str, ...]) -> pa.Table:
-            # those of partitions that were closed now wait no more
+            # rows of newly closed partitions are no longer buffered
             return buffered.waiting(name, columns) if over is None else due[name].slice(0, 0).select(columns)
 
         ended = self._closed.ended(clause.clause.key, waiting)

@@ -219,7 +219,7 @@ class InMemorySteps(MicroBatches):
         wanted = dict.fromkeys(name for name in (*ours, *read) if name in present)
         try:
             entries = self._in_order(narrow.frame.select(*map(quoted, wanted)))
-        except WindrowError:  # maybe of a row that is late: of others it comes again
+        except WindrowError:  # maybe because of a late row; for others the error occurs again
             return None
         now = self._now_of(entries, before)
         found = {}

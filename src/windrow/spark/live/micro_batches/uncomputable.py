@@ -93,7 +93,7 @@ class Uncomputable:
 
     def takes(self, stream: str, rows: SqlText, expression: str) -> bool:
         """Whether an expression can be computed from each row of a relation derived from a stream's rows."""
-        # where neither aggregates nor what makes several rows of one may stand
+        # where neither aggregates nor generators are allowed
         text = SqlText.of("SELECT 1 FROM ", rows, f" WHERE ({expression}) IS NULL")
         return self._analysed(stream, text) is not None
 
@@ -223,7 +223,7 @@ class Uncomputable:
 
 def _texts(plan: LivePlan) -> list[str]:
     """The texts of a query, those of its views first."""
-    if isinstance(plan, EmittedPlan):  # whose views stand in its text
+    if isinstance(plan, EmittedPlan):  # whose views are expanded in its text
         return [plan.text]
     return [*plan.views().values(), plan.text]
 

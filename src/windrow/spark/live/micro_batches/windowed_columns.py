@@ -102,7 +102,7 @@ class WindowedColumns:
         read = self.retained(side)
         columns = {inner: rows.column(name) for inner, name in read.items() if name in rows.column_names}
         later = {inner: name for inner, name in read.items() if inner not in columns}
-        if later:  # whole rows came, of which nothing has been computed
+        if later:  # whole rows arrived, without computed columns
             schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
             named = {name: inside(0, name) for name in schema.names}
             frame = frame_of_collected(self.gateway.spark, rows.select(schema.names), schema).toDF(

@@ -144,7 +144,7 @@ class WindowedRelation:
         windowed = self._windowed
         if windowed.over_windows is None:
             ((side, found),) = zip(windowed.sides, rows.values(), strict=True)
-            if side.window_input.passes is not None:  # rows of which it is NULL do not pass
+            if side.window_input.passes is not None:  # rows for which it is NULL do not pass
                 found = found.filter(found.column(side.window_input.passes))
             columns = [found.column(name) for _, name in windowed.operator.outputs]
             at = found.column(ROWTIME)

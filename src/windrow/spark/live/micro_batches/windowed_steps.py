@@ -111,7 +111,7 @@ class WindowedSteps(InMemorySteps):
             if self._goes_on is not None:
                 self._go_on_again(self._goes_on, states, before)
             self._relation.begin(states, before.frontier, before.origin)
-        self._known = None  # what goes on changes now: a micro-batch that fails begins again from the files
+        self._known = None  # state in memory changes now: a failed micro-batch begins again from the files
         closes = self._closed.take(number, before.number, before.positions, positions)
         behind, came_in = self._behind, sum(one.rows.num_rows for one in found.values())
         waited = self._waiting(states) + came_in + (0 if behind is None else behind.waiting(before))
@@ -229,7 +229,7 @@ class WindowedSteps(InMemorySteps):
         for side in self._windowed.windows:
             chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
             tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
-            passed = before.marks.get(_PASSED, before.frontier)  # none of those that wrote no mark
+            passed = before.marks.get(_PASSED, before.frontier)  # none in commits without a mark
             states[side.name] = InputState.read(side.window_input, chunks, tables, passed)
         return states
 

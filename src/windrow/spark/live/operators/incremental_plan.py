@@ -155,7 +155,7 @@ class IncrementalPlan:
         self._frames.append(frame)
         if self.why_not is not None:
             return ProgramFragment(number, (), schema, {})
-        if self.gateway.is_connect:  # it has no plan trees, so Spark computes all columns of what is read
+        if self.gateway.is_connect:  # it has no plan trees, so Spark computes all columns of its inputs
             read = [self._functions[one] for one in relations_of_connect(frame) if one in self._functions]
             return ProgramFragment(
                 number, tuple(sorted(set(read))), schema, {one: self._all(one) for one in read}
@@ -194,7 +194,7 @@ class IncrementalPlan:
         over = [*itertools.takewhile(lambda node: node.name in PASS, above)]
         if len(over) < len(above) and above[len(over)].name == "Project":
             over.append(above[len(over)])
-        elif len(over) < len(above):  # what reads it does not name what it reads
+        elif len(over) < len(above):  # its reader does not name the columns that it reads
             over = []
         found = set(wanted(over, output))
         return frozenset(name for name, own in zip(names, output, strict=True) if own in found)
@@ -309,7 +309,7 @@ class IncrementalPlan:
             spark = self.gateway.spark
             shuffled = min(self.tasks, int(spark.conf.get(_SHUFFLED) or 1))
             with self.gateway.translated(), setting(spark, _SHUFFLED, str(shuffled)):
-                # planned anew: a plan that has been run retains what it has exchanged
+                # planned again: a plan that has run retains its exchanged rows
                 return self._frames[fragment.number].select("*").toArrow()
         finally:
             for number in fragment.leaves:

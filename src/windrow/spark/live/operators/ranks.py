@@ -63,7 +63,7 @@ class Ranked:
         )
         alike = _numbers(*sorted_partitions(table, (*groups, *keys), ()))
         if "RowNumber" in self.ranks.values() and len(np.unique(alike)) < rows.count:
-            # of rows that tie in the order the same one is the first, however they come
+            # among ties, the same row is always first, whatever the order of arrival
             rest = {f"rest {at}": column for at, column in enumerate(rows.columns.values())
                     if not pa.types.is_nested(column.type)}  # fmt: skip
             table = pa.table({**dict(zip(table.column_names, table.columns, strict=True)), **rest})

@@ -61,7 +61,7 @@ class Upstream:
         span, arrived = self.span, self.span.arrived.get(name)
         stream = self.catalog.streams[name] if arrived is None else arrived
         until, rows = upwards(span.until, self.scale, stream.scale), stream.frame
-        if arrived is None:  # it is recorded, and its rows come when their time has come
+        if arrived is None:  # it is recorded, and its rows arrive at their times
             since = None if span.since is None else upwards(span.since, self.scale, stream.scale)
             rows = rows if since is None else rows.where(F.col(ROWTIME) >= since)
         rows = rows.where(F.col(ROWTIME) < until)

@@ -88,7 +88,7 @@ class Beside:
         return {
             name: tuple((relation_of(leaf), own) for leaf, own in several)
             for name, several in found.items()
-            # those of tables beside the streams say nothing of these
+            # those of joined tables do not matter
             if several and all(relation_of(leaf) in self.relations for leaf, _ in several)
         }
 

@@ -280,7 +280,7 @@ class _Text:
         items = [self._item(one) for one in select.source]
         aliases = {alias_of(self.tokens, item) for item in select.items}
         having = [] if select.having is None else self._conjuncts(select.having)
-        # there a name of SELECT comes before a column
+        # there a name of SELECT takes precedence over a column
         after = [one for one in having if aliases.isdisjoint(name.parts[0].lower() for name in names_in(one))]
         listed = [without_alias(self.tokens, item) for item in select.items if not self._is_star(item)]
         grouped = [] if select.group_by is None else self.tokens.split(*select.group_by)

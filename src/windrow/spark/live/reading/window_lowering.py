@@ -183,7 +183,7 @@ class WindowLowering:
         if not windows:
             return instead
         if self.kind == "RSTREAM" and all(window.window.is_now for window in windows):
-            node = applied(node, (_spelled,))  # rows may be emitted before all of their instant have come
+            node = applied(node, (_spelled,))  # rows may be emitted before all of their instant have arrived
         query = WindowQuery(self.streams, node, windows, scale)
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         operators = WindowFlow(gateway, query, Path("of-a-plan-alone"))
@@ -403,7 +403,7 @@ class WindowLowering:
                 return f"PARTITION BY a value of type {types[name].simpleString()}"
         sizes = self.sizes[side.window.key]
         live = side.stream.live
-        is_ordered = live is not None and not live.identity  # its rows come in their order
+        is_ordered = live is not None and not live.identity  # its rows are in order
         by_value = None
         if item.on is not None:
             *_, value, limit = in_bracket.values()
@@ -419,7 +419,7 @@ class WindowLowering:
             return "columns of this type"
         text = _computing(side)
         columns = tuple(again[name] for name in side.stream.columns)
-        if text is not None:  # what is computed alone may have no meaning alone, as by a name of SELECT's
+        if text is not None:  # an expression may have no meaning alone, such as one with a name of SELECT
             known = [
                 Column(own, name, kinds[name]) for own, name in zip(columns, side.stream.columns, strict=True)
             ]

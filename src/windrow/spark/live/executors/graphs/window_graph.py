@@ -71,7 +71,7 @@ class WindowGraph(Graph):
         if collated(self.windowed.result):
             return "texts with a collation"  # which buckets would compare by their bytes
         if self.windowed.over_windows is not None and self.windowed.over_windows.tables:
-            return "a table in a query over windows"  # its rows would have to be those of the first start
+            return "a table in a query over windows"  # its rows would have to be those of the first run
         return (
             None
             if self._operators is None

@@ -155,7 +155,7 @@ class RowMap:
                 found += [{one.name: NULL} for one in own]
             if reached == before:
                 continue
-            if reached == closing.lines[column].end:  # no value is to come of any that rises with it
+            if reached == closing.lines[column].end:  # no later value of a column that increases with it
                 found += [{one.name: (out[one.name].first, out[one.name].end)} for one in own]
                 continue
             row = self._one_row(column, closing.lines[column].value(reached), delta.rows.schema)
