@@ -59,6 +59,8 @@ _OF_AROUND = re.compile(rf"(?:`?(?:{QUALIFIED}\w+|{OUTER})`?\.)?`{QUALIFIED}{OUT
 POSITIONAL = "__windrow_"
 """Prefix of the names of positional parameters."""
 
+_PARAMETER = re.compile(rf":{POSITIONAL}\d+\b")
+
 PATTERN_CALL = "__over"
 """Prefix of the columns for calls over windows with patterns."""
 
@@ -104,14 +106,14 @@ def visible_field(field: str) -> str | None:
 
 
 def as_written(text: str) -> str:
-    """SQL over rows in which qualified fields are written as users write them.
+    """SQL over rows in which fields stand with their relations, and parameters, as users write them.
 
     >>> as_written(f"`{QUALIFIED}s`.`{of_relation('r', 'day')}` > 2")
     's.r.day > 2'
-    >>> as_written(f"v > `{of_relation(OUTER, 't.day')}`")
-    'v > `t.day`'
+    >>> as_written(f"v > `{of_relation(OUTER, 't.day')}` + :{POSITIONAL}0")
+    'v > `t.day` + ?'
     """
-    return _WRITTEN.sub(r"\1.\2", _OF_AROUND.sub(r"`\1`", text))
+    return _PARAMETER.sub("?", _WRITTEN.sub(r"\1.\2", _OF_AROUND.sub(r"`\1`", text)))
 
 
 def without_since(text: str) -> str:

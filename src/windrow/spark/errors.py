@@ -90,7 +90,8 @@ _BUSY = (
     "Python did not start within the ten seconds that Spark waits: run it again, a live query"
     " with its checkpoint; reduce the load of the machine"
 )
-_CONDITION = re.compile(r"^\[[\w.]+\]\s*")
+_CONDITION = re.compile(r"^(?:\{LINE:(?P<line>\d+)\} )?\[(?P<condition>[\w.]+)\]\s*")
+"""How messages begin; those of scripts with a line."""
 
 
 def translate(
@@ -404,8 +405,8 @@ def _locate_among(
     return None
 
 
-def of_java(error: JavaError) -> WindrowError:
-    """The error for one that PySpark has no exception for, without its trace."""
+def of_java(error: JavaError, sent: SqlText | None = None) -> WindrowError:
+    """An error that PySpark has no exception for, without its trace; it may name a line of what was sent."""
     if (known := _full(str(error)) or malformed_record(str(error)) or _from_worker(str(error))) is not None:
         return known
     said = []
@@ -417,12 +418,23 @@ def of_java(error: JavaError) -> WindrowError:
     if not _CONDITION.match(said[-1]):
         said.append(next((one for one in said if not one.startswith(_WAITED)), said[0]))
     text = said[-1]
-    condition, state = re.match(r"\[([\w.]+)\]", text), _STATE.search(text)
+    begin, state = _CONDITION.match(text), _STATE.search(text)
+    line = None if begin is None or begin["line"] is None or sent is None else int(begin["line"])
+    sql, span = (None, None) if line is None or sent is None else _line(sent, line)
     return ExecutionError(
         _STATE.sub("", _CONDITION.sub("", text)).strip(),
-        condition=condition[1] if condition else "SPARK_ERROR",
+        condition=begin["condition"] if begin else "SPARK_ERROR",
         sqlstate=state[1] if state else None,
+        sql=sql,
+        span=span,
     )
+
+
+def _line(sent: SqlText, number: int) -> tuple[str, Span] | tuple[None, None]:
+    """What the user wrote of a line, counted from 1, of a text."""
+    before = sent.render().splitlines(keepends=True)[:number]
+    start, stop = len("".join(before[:-1])), len("".join(before).rstrip())
+    return sent.written(start, stop) or (None, None)
 
 
 _WAITED = "Exception thrown in awaitResult"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from windrow.algebra.names import as_written
 from windrow.errors import WindrowError, did_you_mean, refuse_unknown
 from windrow.spark.errors import of_java, translate
 from windrow.spark.jvm.bridge import JavaError
@@ -96,11 +97,15 @@ class Gateway:
         self.operators: Operators | None = None
         self.is_connect = of_connect(spark)
 
+    @property
+    def dialect(self) -> str:
+        """The dialect of expressions."""
+        return self._dialect or check_dialect(self.spark.conf.get(DIALECT_SETTING, None) or "spark")
+
     @contextmanager
     def reading(self, text: str) -> Iterator[str]:
         """The statement in Spark's dialect; errors about it, then and later, show it as written."""
-        dialect = self._dialect or check_dialect(self.spark.conf.get(DIALECT_SETTING, None) or "spark")
-        translated = in_spark(tokenize(text)) if dialect == "cql" else None
+        translated = in_spark(tokenize(text)) if self.dialect == "cql" else None
         if translated is None:
             yield text
             return
@@ -129,7 +134,8 @@ class Gateway:
         return error
 
     def plan_as_written(self, plan: str) -> str:
-        """A plan with the user's paths in place of the names of the files' views."""
+        """A plan with the parameters and paths that the user wrote, in place of names of ours."""
+        plan = as_written(plan)
         for part in (part for read in (*self._read, *self._reading) for part in read.parts):
             if isinstance(part, Piece) and part.source is not None and part.width is not None:
                 path = part.source[part.offset : part.offset + part.width]
@@ -187,7 +193,7 @@ class Gateway:
                 translated = self._with_near_table(translate(error, text, names, self.sent))
                 raise self.as_written(translated) from None
             except JavaError as error:
-                raise of_java(error) from None
+                raise self.as_written(of_java(error, text)) from None
 
     def spark_plan(self, frame: DataFrame, mode: str) -> str:
         """Spark's own plan of a DataFrame, as EXPLAIN prints it in this mode."""

@@ -1,66 +1,322 @@
 """Compound statements with clauses of ours: their statements run one by one.
 
-So windows read what the statements before them make. Its variables are variables of Spark's session
-until it ends.
+So windows read what the statements before them make. Spark reads the whole text before anything runs, and
+decides conditions: ``IF c THEN … END IF`` is asked for as ``BEGIN IF c THEN SELECT 0; END IF; END``.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import assert_never
+
+from pyspark.sql import Row
+from pyspark.sql.types import StructType
 
 from windrow.algebra.names import piece_of
+from windrow.errors import WindrowError
 from windrow.relation import Relation
 from windrow.spark.gateway import Gateway
-from windrow.syntax.compounds import CompoundPart
-from windrow.syntax.sqltext import SqlText, quoted
+from windrow.statements.definitions.stored_text import ddl
+from windrow.statements.script_variables import Scope, Variables
+from windrow.syntax.compounds import (
+    Block,
+    Body,
+    Choice,
+    Declaration,
+    ForLoop,
+    Handler,
+    Jump,
+    Loop,
+    Part,
+    PlainStatement,
+    stretches,
+)
+from windrow.syntax.nodes import Range
+from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["run_compound"]
+
+RunText = Callable[[str], Relation]
+
+_NAMED = re.compile(r"(?:label|variable|condition) `?(.+?)`? (?:is|can|not|does|already)", re.IGNORECASE)
+"""How Spark's messages about a script as a whole name what is at fault."""
 
 
 def run_compound(
     gateway: Gateway,
     tokens: TokenList,
-    statements: list[CompoundPart],
-    run: Callable[[str], Relation],
+    script: Block,
+    run: RunText,
+    decide: RunText,
+    is_of_spark: Callable[[str], bool],
 ) -> Relation:
     """Run the statements, each to its end; the rows are those of the last query.
 
     Checked are the queries with which it begins: later statements may read what others make.
 
+    Parameters
+    ----------
+    run, decide
+        Run a statement, and a script that decides a condition.
+    is_of_spark
+        Whether Spark can read a part of the script as it is written.
+
     Raises
     ------
     WindrowError
-        That of a statement; those before it have run.
+        That of a statement that no handler is for; those before it have run.
     """
+    _read_by_spark(gateway, tokens, script, is_of_spark)
+    running = _Script(gateway, tokens, script, run, decide)
     if gateway.checks:
-        statements = list(itertools.takewhile(lambda one: one.is_query, statements))
-    variables: list[str] = []
-    answer: Relation | None = None
-    last: Relation | None = None
-    try:
-        for number, statement in enumerate(statements):
-            start, stop = statement.range
-            is_short = statement.sets and tokens.word(start + 1) not in ("VAR", "VARIABLE")
-            word = piece_of(tokens, start, start + 1, " VAR " if is_short else " ")
-            with gateway.instead(SqlText.of(word, piece_of(tokens, start + 1, stop))) as read:
-                last = run(read)
-                variables += statement.declares
-                if statement.is_query:
-                    is_last = number == len(statements) - 1
-                    answer = last if is_last or gateway.checks else _computed(gateway, last)
-    finally:
-        for name in dict.fromkeys(variables):
-            gateway.sql(SqlText.of(f"DROP TEMPORARY VARIABLE IF EXISTS {quoted(name)}"))
-    found = last if answer is None else answer
-    if found is None:
+        queries = itertools.takewhile(
+            lambda one: isinstance(one, PlainStatement) and one.is_query, script.body
+        )
+        running.body(tuple(queries))
+    else:
+        running.block(script)
+    if running.answer is None:
         return Relation(gateway.spark.sql("SELECT 1 WHERE FALSE").select(), "a compound statement", gateway)
-    return found
+    return running.answer
 
 
-def _computed(gateway: Gateway, query: Relation) -> Relation:
-    """The rows of a query as they are before the statements after it run."""
-    with gateway.translated():
-        rows = gateway.spark.createDataFrame(query.df.collect(), query.schema)
-    return Relation(rows, query.plan(), gateway)
+def _read_by_spark(
+    gateway: Gateway, tokens: TokenList, script: Block, is_of_spark: Callable[[str], bool]
+) -> None:
+    """Let Spark read the script, with other statements and conditions in place of those that it cannot read.
+
+    Raises
+    ------
+    WindrowError
+        What Spark says of labels, of the order of declarations, and of statements of its own.
+    """
+    parts, done = [SqlText.of("BEGIN IF FALSE THEN ")], 0
+    for part, (start, stop) in sorted(stretches((script,)), key=lambda one: one[1]):
+        if is_of_spark(tokens.text(start, stop)):
+            continue
+        match part:
+            case Declaration(names=names):
+                instead = f"DECLARE {', '.join(map(quoted, names))} DEFAULT 1"
+            case PlainStatement() | ForLoop():
+                instead = "SELECT 1"
+            case _:
+                instead = "TRUE"
+        span = tokens.span(start, stop)
+        written = Piece(instead, tokens.sql, span.start, span.stop - span.start)
+        parts += [piece_of(tokens, done, start, " "), SqlText.of(written, " ")]
+        done = stop
+    end = len(tokens) - tokens.is_symbol(len(tokens) - 1, ";")
+    try:
+        gateway.sql(SqlText.of(*parts, piece_of(tokens, done, end), "; END IF; END"))
+    except WindrowError as error:
+        named = _NAMED.search(error.message)
+        name = "" if named is None else named[1].lower()
+        at = next((at for at in reversed(range(end)) if tokens[at].name.lower() == name), None)
+        if error.sql == tokens.sql and at is not None:  # else Spark names a line
+            error.span = tokens[at].span
+        raise
+
+
+class _Jumped(Exception):  # noqa: N818 - it is no error
+    """LEAVE or ITERATE, up to the block or loop with its label."""
+
+    def __init__(self, jump: Jump) -> None:
+        self.label, self.leaves = jump.label, jump.leaves
+
+
+class _Exited(Exception):  # noqa: N818 - it has one
+    """An error for which a block has a handler that ends it."""
+
+    def __init__(self, scope: Scope, handler: Handler) -> None:
+        self.scope, self.handler = scope, handler
+
+
+@contextmanager
+def _until_left(label: str) -> Iterator[None]:
+    """A block with this label, which LEAVE ends."""
+    try:
+        yield
+    except _Jumped as jump:
+        if jump.label != label:
+            raise
+
+
+class _Script:
+    """A compound statement that is being run; `answer` has the rows of the last query so far."""
+
+    def __init__(
+        self, gateway: Gateway, tokens: TokenList, script: Block, run: RunText, decide: RunText
+    ) -> None:
+        self.gateway, self.tokens, self.run, self.decide = gateway, tokens, run, decide
+        self.variables = Variables(gateway, tokens)
+        self.handlers: dict[Scope, list[Handler]] = {}
+        self.answer: Relation | None = None
+        is_handled = any(isinstance(part, Handler) for part in script.body)
+        self.last = script.body[-1] if script.body and not is_handled else None
+
+    def body(self, body: Body) -> None:
+        for part in body:
+            self.part(part)
+
+    def part(self, part: Part) -> None:
+        match part:
+            case PlainStatement():
+                with self.handled():
+                    self.statement(part)
+            case Declaration(names=()):
+                pass  # handlers name conditions themselves
+            case Declaration():
+                (start, stop), after = part.range, part.after
+                with self.handled(), self.variables.declaring(part.names):
+                    value = self.variables.written((after, stop))
+                    self.run_text(SqlText.of(piece_of(self.tokens, start, after, " "), value))
+            case Handler():
+                self.handlers.setdefault(self.variables.scopes[-1], []).append(part)
+            case Block():
+                self.block(part)
+            case Choice():
+                self.choice(part)
+            case Loop():
+                self.loop(part)
+            case ForLoop():
+                self.for_loop(part)
+            case Jump():
+                raise _Jumped(part)
+            case _:
+                assert_never(part)
+
+    # -- statements --------------------------------------------------------------------------------
+
+    def run_text(self, text: SqlText) -> Relation:
+        with self.gateway.instead(text) as read:
+            return self.run(read)
+
+    def statement(self, part: PlainStatement) -> None:
+        start, stop = part.range
+        word = piece_of(self.tokens, start, start + 1, " VAR ") if part.sets else SqlText()
+        found = self.run_text(SqlText.of(word, self.variables.written((start + part.sets, stop))))
+        if part.is_query and found.columns:
+            is_lazy = part is self.last or self.gateway.checks
+            self.answer = found if is_lazy else self.computed(found)
+
+    def computed(self, query: Relation) -> Relation:
+        """The rows of a query as they are before the statements after it run."""
+        with self.gateway.translated():
+            rows = self.gateway.spark.createDataFrame(query.df.collect(), query.schema)
+        return Relation(rows, query.plan(), self.gateway)
+
+    # -- control flow ------------------------------------------------------------------------------
+
+    def block(self, part: Block) -> None:
+        with self.variables.scope(part.label) as scope, _until_left(part.label):
+            try:
+                self.body(part.body)
+            except _Exited as exited:
+                if exited.scope is not scope:
+                    raise
+                del self.handlers[scope]
+                self.part(exited.handler.body)
+
+    def choice(self, part: Choice) -> None:
+        texts, done = list[SqlText](), part.range[0]
+        for number, ((start, stop), _) in enumerate(part.bodies):
+            texts.append(SqlText.of(self.variables.written((done, start)), f" SELECT {number}; "))
+            done = stop
+        chosen = self.decided(SqlText.of(*texts, self.variables.written((done, part.range[1]))))
+        if chosen is not None and chosen >= 0:
+            self.body(part.bodies[chosen][1])
+
+    def decided(self, choice: SqlText) -> int | None:
+        """The number that an IF or CASE selects, -1 for none; None if a handler was for an error in it."""
+        chosen = None
+        with self.handled(), self.gateway.instead(SqlText.of("BEGIN ", choice, "; END")) as read:
+            found = self.decide(read)
+            with self.gateway.translated():
+                rows = found.df.collect()
+            chosen = int(rows[0][0]) if rows else -1
+        return chosen
+
+    def loop(self, part: Loop) -> None:
+        while part.condition is None or part.ends or self.holds(part.condition):
+            if self.leaves(part.label, part.body):
+                return
+            if part.condition is not None and part.ends and self.holds(part.condition) is not False:
+                return
+
+    def holds(self, condition: Range) -> bool | None:
+        chosen = self.decided(SqlText.of("IF ", self.variables.written(condition), " THEN SELECT 0; END IF"))
+        return None if chosen is None else chosen == 0
+
+    def leaves(self, label: str, body: Body) -> bool:
+        """Run the body of a loop once; whether LEAVE ends the loop."""
+        try:
+            self.body(body)
+        except _Jumped as jump:
+            if jump.label != label:
+                raise
+            return jump.leaves
+        return False
+
+    def for_loop(self, part: ForLoop) -> None:
+        """Run the body for each row, of which the columns are variables."""
+        found, rows = None, []
+        with self.handled(), self.gateway.translated():
+            found = self.run_text(self.variables.written(part.query))
+            rows = found.df.collect()
+        for row in rows:
+            assert found is not None
+            with self.variables.scope(part.row):
+                self.declare(found.schema, row)
+                if self.leaves(part.label, part.body):
+                    return
+
+    def declare(self, schema: StructType, row: Row) -> None:
+        """Variables with the names, types and values of columns."""
+        names = [quoted(one.name) for one in schema.fields]
+        for name, one in zip(names, schema.fields, strict=True):
+            with self.variables.declaring([one.name]):
+                self.gateway.sql(SqlText.of(f"DECLARE VARIABLE {name} {ddl(one.dataType)}"))
+        text = SqlText.of(f"SET VAR ({', '.join(names)}) = (SELECT * FROM ", RelationText("row"), ")")
+        self.gateway.sql(text, {"row": self.gateway.spark.createDataFrame([row], schema)})
+
+    # -- errors ------------------------------------------------------------------------------------
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """What may fail: the handler of the innermost block that has one for the error.
+
+        Raises
+        ------
+        WindrowError
+            Without a handler.
+        _Exited
+            With one that ends its block.
+        """
+        try:
+            yield
+        except WindrowError as error:
+            scopes = self.variables.scopes
+            found = ((one, self.handler(one, error)) for one in reversed(scopes))
+            scope, handler = next(((one, own) for one, own in found if own is not None), (None, None))
+            if scope is None or handler is None:
+                raise
+            if not handler.goes_on:
+                raise _Exited(scope, handler) from error
+            inner = scopes[scopes.index(scope) :]
+            asleep = {one: self.handlers.pop(one) for one in inner if one in self.handlers}
+            with self.variables.without(inner[1:]):
+                self.part(handler.body)
+            self.handlers |= asleep
+
+    def handler(self, scope: Scope, error: WindrowError) -> Handler | None:
+        """The handler of a block for an error: of its condition, its SQLSTATE, or its class."""
+        state, own = error.sqlstate, self.handlers.get(scope, [])
+        kind = "NOT FOUND" if state.startswith("02") else "SQLEXCEPTION"
+        of_condition = [one for one in own if error.condition in one.conditions]
+        of_state = [one for one in own if state in one.states]
+        of_class = [one for one in own if kind in one.conditions and not state.startswith("XX")]
+        return next(iter([*of_condition, *of_state, *of_class]), None)

@@ -21,7 +21,7 @@ from windrow.algebra.rewriting.patterns.patterns_over_joins import patterns_over
 from windrow.algebra.rewriting.patterns.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import as_nested_queries
 from windrow.algebra.rewriting.pipes_over_streams import pipe_as_selects
-from windrow.errors import ParseError
+from windrow.errors import ParseError, WindrowError
 from windrow.explain.explain_live import explain_live
 from windrow.explain.explained import explain
 from windrow.relation import Relation, as_plan
@@ -36,7 +36,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live import ClausePlan, plan_of_clauses
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.table_functions_in_from import TableFunctions, calls_table_functions
-from windrow.spark.scan.files_in_text import with_files
+from windrow.spark.scan.files_in_text import may_name_files, with_files
 from windrow.statements.clauses_over_streams import names_sequence, plan_to_start, run_sequence
 from windrow.statements.clauses_over_windows import with_clauses_cut
 from windrow.statements.composed import RunQuery, as_of_now, queries_inside, relation_inside, with_emitted
@@ -61,7 +61,7 @@ from windrow.statements.named_streams.insert import insert
 from windrow.statements.naming import refresh
 from windrow.statements.past_relations import past_relations, with_past
 from windrow.statements.select_stream import with_streams_as_rows
-from windrow.statements.statement_context import StatementContext, names_of_script
+from windrow.statements.statement_context import StatementContext
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
 from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
 from windrow.statements.written_results import may_write_result, with_result
@@ -97,12 +97,27 @@ def run(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None = None
 ) -> Relation:
     """Run one statement; `catalog` has the session's streams."""
-    if _COMPOUND.match(text) and (_may_be_ours(text) or calls_functions(gateway, text, catalog or Catalog())):
+    known = catalog or Catalog()
+    if _COMPOUND.match(text) and (
+        not _is_of_spark(gateway, known, text) or calls_functions(gateway, text, known)
+    ):
         tokens = tokenize(text)
-        if (parts := parse_compound(tokens)) is not None:
+        if (script := parse_compound(tokens)) is not None:
             return run_compound(
-                gateway, tokens, parts, lambda read: run(gateway, read, [], execution, catalog)
+                gateway,
+                tokens,
+                script,
+                lambda read: run(gateway, read, [], execution, catalog),
+                lambda read: _run_alone(gateway, read, [], execution, catalog),
+                lambda part: _is_of_spark(gateway, known, part),
             )
+    return _run_alone(gateway, text, positional, execution, catalog)
+
+
+def _run_alone(
+    gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
+) -> Relation:
+    """Run a statement, or a script without running its statements one by one."""
     with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
         read = written if evaluated is None else evaluated
         left = positional if evaluated is None else []
@@ -171,11 +186,26 @@ def _is_ours(gateway: Gateway, catalog: Catalog, query: str) -> bool:
     return has_clauses(query) or calls_table_functions(query, catalog.functions)
 
 
+def _is_of_spark(gateway: Gateway, catalog: Catalog, part: str) -> bool:
+    """Whether Spark can read a part of a script as it is written."""
+    is_ours = (
+        _may_be_ours(part)
+        or has_clauses(part)
+        or is_continuous(part, catalog)
+        or calls_table_functions(part, catalog.functions)
+        or may_name_files(part)
+    )
+    return not is_ours and gateway.dialect == "spark"
+
+
 def _function(gateway: Gateway, catalog: Catalog, text: str, execution: str) -> Relation | None:
     """Run CREATE or DROP of a function over windows; None for any other statement."""
 
     def is_ours(query: str) -> bool:
-        return _is_ours(gateway, catalog, query)
+        try:
+            return _is_ours(gateway, catalog, query)
+        except WindrowError:  # it has a clause, of which this is reported at its place when it is planned
+            return True
 
     return create_or_drop_function(gateway, catalog, text, _planned(gateway, catalog, execution), is_ours)
 
@@ -291,12 +321,11 @@ def _run(
         live.bound  # noqa: B018 - it is analysed here
         return LiveRelation(live, live.outer, explain_live(live))
     own = own_aggregates(gateway, tokens)
-    with names_of_script(tokens.word(statement[0]) == "BEGIN"):
-        made = with_names_around(
-            lambda columns: bind(tokens, bound_to, _rowtimes(catalog), own=own, columns_of=columns),
-            lambda algebra: run_statement(gateway, algebra, build),
-            columns_by_spark(gateway, tokens),
-        )
+    made = with_names_around(
+        lambda columns: bind(tokens, bound_to, _rowtimes(catalog), own=own, columns_of=columns),
+        lambda algebra: run_statement(gateway, algebra, build),
+        columns_by_spark(gateway, tokens),
+    )
     if made is None:
         return _plain(gateway, text, positional)
     algebra, (frame, bound) = made

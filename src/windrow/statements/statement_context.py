@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from windrow.errors import WindrowError
 from windrow.relation import Relation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["StatementContext", "names_of_script"]
+__all__ = ["StatementContext"]
 
 
 @dataclass(frozen=True)
@@ -38,18 +36,3 @@ class StatementContext:
     statement: Range
     execution: str
     run_query: Callable[[str], Relation]
-
-
-@contextmanager
-def names_of_script(is_script: bool) -> Iterator[None]:
-    """Say of names that are not found that windows are made before a script with conditions or loops runs."""
-    try:
-        yield
-    except WindrowError as error:
-        unknown = ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN", "UNKNOWN_VARIABLE")
-        if is_script and error.condition.startswith(unknown):
-            error.hint = (
-                "create the tables that windows read before the script, as windows in a script with IF or"
-                " loops are planned first; or run its statements with session.script"
-            )
-        raise

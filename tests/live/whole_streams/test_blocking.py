@@ -569,6 +569,10 @@ def test_explain_names_what_would_bound_the_state(session):
     assert f"unbounded  {told}" in shown
     shown = session.sql("EXPLAIN SELECT STREAM at, COUNT(*) FROM bids GROUP BY at").collect()[0][0]
     assert "unbounded" not in shown
+    query = "SELECT STREAM COUNT(*) FROM bids GROUP BY auction + ?"
+    (told,) = session.sql(query, 2)._live.unbounded()
+    assert str(told).startswith("GROUP BY auction + ? retains each group")
+    assert "auction + ?" in session.sql(f"EXPLAIN {query}", 2).collect()[0][0]
 
 
 def test_a_checkpoint_with_pickles_is_refused_unread(spark, auctions, tmp_path):

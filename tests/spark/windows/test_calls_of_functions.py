@@ -68,6 +68,12 @@ def rows(frame):
         "SELECT *, f(MAX(v) OVER ()) FROM b",
         "SELECT name, f(v) AS y FROM b QUALIFY f(MAX(v) OVER (PARTITION BY name)) > 1",
         "SELECT name, f((SELECT MAX(v) FROM t WHERE t.i < b.v)) FROM b",
+        "SELECT name, COUNT(*) OVER () AS n FROM b GROUP BY name HAVING f(MAX(v)) > 1",
+        "SELECT v, f(v), SUM(COUNT(*)) OVER (ORDER BY v ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s,"
+        " RANK() OVER w AS r FROM b GROUP BY v HAVING f(MAX(v) + 0) > 0 AND COUNT(*) > 0"
+        " WINDOW w AS (PARTITION BY v > 10 ORDER BY v DESC NULLS LAST) ORDER BY MAX(SUM(v)) OVER (w) LIMIT 3",
+        "SELECT DISTINCT lag(name, 1, 'x') IGNORE NULLS OVER (ORDER BY name) AS c FROM b GROUP BY name"
+        " HAVING f(MAX(v)) > 1",
         "SELECT name, f(f(v) + 18) FROM b WHERE f(f(b.v) + 18) > 1",
         "FROM b |> EXTEND v AS x |> EXTEND f(x) AS y |> WHERE b.v > 1 |> SELECT name, y, f(y + 18)",
         "FROM b |> AGGREGATE COUNT(*) AS c GROUP BY v |> WHERE f(v) > 0",
@@ -96,6 +102,15 @@ def test_calls_with_windows_and_matches(session):
     assert sorted(read) == [("a", 20, 1, 1), ("b", None, 3, 1)]
     sql = f"SELECT s.k, CASE WHEN s = e THEN 0 ELSE longest(e.v + 1) END FROM t {WINDOWS} WHERE e IS NOT NULL"
     assert rows(session.sql(sql)) == [("a", 0)]
+    sql = f"SELECT s.k, s.i, CASE s WHEN e THEN longest(s.v) WHEN NULL THEN 5 ELSE 0 END FROM t {WINDOWS}"
+    assert rows(session.sql(sql)) == [("a", 1, 1), ("a", 3, 0), ("b", 1, 0)]
+    sql = f"SELECT s.k, s.i, SUM(s.v) OVER (ORDER BY s.k, s.i) FROM t {WINDOWS} HAVING longest(s.v + 1) > 0"
+    assert rows(session.sql(sql)) == [("a", 1, 10), ("a", 3, 15), ("b", 1, 22)]
+    session.sql(
+        f"CREATE TEMPORARY FUNCTION starts(least INT) RETURNS TABLE RETURN SELECT s.i FROM t {CLAUSE}"
+    )
+    sql = f"SELECT s.k, s.i, (SELECT MAX(i) FROM LATERAL starts(e.v)) FROM t {WINDOWS} ORDER BY s.i"
+    assert rows(session.sql(sql)) == [("a", 1, 3), ("a", 3, None), ("b", 1, None)]
     sql = f"SELECT s.k, COUNT(*), longest(MAX(e.v)) FROM t {WINDOWS} GROUP BY s.k"
     assert rows(session.sql(sql)) == [("a", 2, 1), ("b", 1, None)]
     matches = (
@@ -144,12 +159,9 @@ def test_several_values_of_a_call_are_an_error(session):
     ("sql", "hint"),
     [
         ("SELECT name FROM b ORDER BY longest(v)", "select it with a name"),
-        (f"SELECT s.k, CASE s WHEN e THEN longest(s.v) END FROM t {WINDOWS}", "in a subquery in FROM"),
+        (f"SELECT MAX(longest(COUNT(w))) FROM t {WINDOWS}", "in a subquery in FROM"),
+        ("SELECT (SELECT MAX(t.v) FROM t WHERE t.v > longest(b.v)) FROM b", "in a subquery in FROM"),
         ("SELECT COUNT(longest(MAX(v))) FROM b", "in a subquery in FROM"),
-        (
-            "SELECT name, COUNT(*) OVER () FROM b GROUP BY name HAVING longest(MAX(v)) > 1",
-            "in a subquery in FROM",
-        ),
         ("SELECT longest(MAX(v)), rand() FROM b", "in a table first"),
     ],
 )

@@ -204,19 +204,6 @@ def test_statements_that_spark_would_keep_as_text_are_refused(session, statement
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "BEGIN IF true THEN CREATE TABLE made_here AS SELECT 1; SELECT s.k FROM made_here ⊞; END IF; END",
-        "BEGIN DECLARE x INT DEFAULT 2; WHILE x > 1 DO SELECT s.k FROM t WHERE v > x ⊞; END WHILE; END",
-    ],
-)
-def test_windows_over_what_a_script_with_loops_makes_are_refused_with_another_way(session, script):
-    with pytest.raises(WindrowError) as caught:
-        session.sql(script.replace("⊞", CLAUSE))
-    assert "session.script" in caught.value.hint
-
-
 def test_windows_read_what_the_script_around_makes(session):
     script = f"""
         BEGIN

@@ -15,7 +15,7 @@ from windrow.algebra.qualified import relations_of
 from windrow.algebra.rewriting.patterns.patterns_over_results import QueryAround
 from windrow.algebra.scopes import scopes
 from windrow.syntax.cql_clauses import begins_relation
-from windrow.syntax.nodes import BlockText, Range, Role, WindowClause
+from windrow.syntax.nodes import BlockText, Range, Role, WindowClause, is_within
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock
@@ -29,22 +29,25 @@ __all__ = ["clauses_over_variables"]
 _AROUND = "__around"
 
 
-def clauses_over_variables(tokens: TokenList) -> SqlText | None:
-    """The text with the first such SELECT rewritten as a query over its windows; None if there is none.
+def clauses_over_variables(tokens: TokenList, calls: Sequence[int] = ()) -> SqlText | None:
+    """The text with the first such SELECT around a query of its windows; None if there is none.
 
-    A subquery may be an item of SELECT, or follow the clause, but not before groups of its windows.
+    A subquery may be an item of SELECT, or stand behind the clause, but not before groups of its windows.
+    Calls at these tokens, of functions with clauses, are like clauses.
 
     Raises
     ------
     ParseError, AnalysisError
         As `find_window_queries` and `find_matches`.
     """
-    if not _are_several(tokens):
+    if not calls and not _are_several(tokens):
         return None
     blocks = find_window_queries(tokens)
     clauses: list[BlockText | MatchRelation] = [*blocks, *find_matches(tokens)]
     for query in blocks:
-        around = _Windows(tokens, _as_block(tokens, query), name=quoted(_AROUND), clauses=clauses, of=query)
+        around = _Windows(
+            tokens, _as_block(tokens, query), name=quoted(_AROUND), clauses=clauses, of=query, calls=calls
+        )
         if query.having is not None and query.groups_after is None and around.read(query.having):
             word = query.having[0] - 1
             around.query = replace(around.query, source=(query.source[0], word))
@@ -77,9 +80,10 @@ def _as_block(tokens: TokenList, query: BlockText) -> PatternBlock:
 
 @dataclass
 class _Windows(QueryAround):
-    """Such a SELECT; `clauses` are those of the text."""
+    """Such a SELECT; `clauses` and `calls` are those of the text."""
 
     clauses: Sequence[BlockText | MatchRelation] = ()
+    calls: Sequence[int] = ()
     of: BlockText | None = None
     paths: dict[tuple[str, ...], str] = field(default_factory=dict)
 
@@ -108,8 +112,9 @@ class _Windows(QueryAround):
                 yield path
 
     def has_clause(self, query: Range) -> bool:
-        """Whether a subquery has a clause of Windrow."""
-        return any(query[0] < one.range[0] and one.range[1] <= query[1] for one in self.clauses)
+        """Whether a subquery has a clause of ours, or a call."""
+        inside = (one.range for one in self.clauses)
+        return any(is_within(one, query) for one in (*inside, *((at, at + 1) for at in self.calls)))
 
     def without_patterns(self, parts: list[Range]) -> list[Range]:
         """The ranges without subqueries with clauses, which have other windows and variables."""

@@ -14,11 +14,16 @@ from windrow.syntax.cql_clauses import alias_after, begins_relation
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
-__all__ = ["with_files"]
+__all__ = ["may_name_files", "with_files"]
 
 _MAY = re.compile(r"""\b(?:from|join)(?:\s|--[^\n]*\n|/\*.*?\*/)*['"]""", re.IGNORECASE | re.DOTALL)
 _STATEMENTS = ("SELECT", "WITH", "FROM", "EXPLAIN", "INSERT", "CREATE", "CACHE", "")
 _GLOB = re.compile(r"[*?\[{]")
+
+
+def may_name_files(text: str) -> bool:
+    """Whether a text may name a file."""
+    return _MAY.search(text) is not None
 
 
 def with_files(gateway: Gateway, text: str) -> SqlText | None:
@@ -32,7 +37,7 @@ def with_files(gateway: Gateway, text: str) -> SqlText | None:
     InputError
         As :func:`windrow.spark.scan.file_sources.read_table`, at the path.
     """
-    if _MAY.search(text) is None:
+    if not may_name_files(text):
         return None
     tokens = tokenize(text)
     if tokens.word(0) not in _STATEMENTS or _makes_a_stream(tokens):

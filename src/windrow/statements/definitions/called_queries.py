@@ -226,7 +226,8 @@ def _around(
     """The relations of which the arguments of a call read columns."""
     scope = _scope(tokens, at)
     source = None if scope is None else scope.source
-    if source is None or any(_reads_rows(tokens, one) for one in arguments):
+    is_beyond = any(_reads_beyond(tokens, at, one) for one in arguments)
+    if source is None or is_beyond or any(_reads_rows(tokens, one) for one in arguments):
         first = first_of_call(tokens, at)
         in_from = begins_relation(tokens, first) and tokens.word(first - 1) != "LATERAL"
         raise NotSupportedError(
@@ -254,6 +255,14 @@ def _around(
 def _scope(tokens: TokenList, at: int) -> VisibleRelations | None:
     """The relations around a call."""
     return next(scopes(tokens, first_of_call(tokens, at), _clauses(tokens)), None)
+
+
+def _reads_beyond(tokens: TokenList, at: int, argument: Range) -> bool:
+    """Whether an argument of a call names a relation that only a query around the nearest one has."""
+    around = [one.names for one in scopes(tokens, first_of_call(tokens, at), _clauses(tokens))]
+    beyond = {name for names in around[1:] for name in names if name not in around[0]}
+    operands = (one for one in range(*argument) if may_be_operand(tokens, one))
+    return any(tokens[one].name.lower() in beyond and tokens.is_symbol(one + 1, ".") for one in operands)
 
 
 def _clauses(tokens: TokenList) -> list[BlockText | MatchRelation]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from windrow.algebra.aggregate_calls import AGGREGATES, calls_aggregate, places_of_calls
 from windrow.algebra.names import piece_of
-from windrow.algebra.row_comparison import comparisons_of_rows
+from windrow.algebra.row_comparison import comparisons_of_rows, rows_of_case
 from windrow.statements.definitions.function_calls import (
     SelectText,
     every_call,
@@ -38,13 +38,17 @@ __all__ = ["ColumnsOf", "calls_over_select"]
 ColumnsOf = Callable[[SqlText], list[str]]
 """The names of the columns that a query returns."""
 _BEFORE = "__before"
+_WORDS_OF_OVER = frozenset({
+    "PARTITION", "ORDER", "DISTRIBUTE", "SORT", "CLUSTER", "ROWS", "RANGE", "CURRENT", "ROW", "UNBOUNDED",
+    "PRECEDING", "FOLLOWING",
+})  # fmt: skip
 
 
 def calls_over_select(tokens: TokenList, functions: KnownFunctions, columns_of: ColumnsOf) -> SqlText | None:
     """The text with the first such SELECT below its calls; None if there is none.
 
     Calls stay where they are, and are reported, if nothing can be computed before them: in aggregates of
-    groups, in conditions on groups beside windows of OVER, and where rows of windows are compared.
+    groups.
     """
     calls = list(every_call(tokens, functions))
     for at in outermost_calls(tokens, functions):
@@ -54,11 +58,25 @@ def calls_over_select(tokens: TokenList, functions: KnownFunctions, columns_of: 
         windows = find_window_queries(tokens)
         window = next((one for one in windows if one.range[0] == select.items[0] - 1), None)
         made = _Lifted(tokens, select, window, calls, columns_of)
+        for case in made.cases:
+            return _searched(tokens, case)
         if any(made.is_late(call) for call in made.calls) or made.keys_with_calls():
             found = made.text()
             if found is not None:
                 return found
     return None
+
+
+def _searched(tokens: TokenList, case: Range) -> SqlText:
+    """The text with a CASE of rows as one of conditions: ``CASE s WHEN e`` → ``CASE WHEN s = e``."""
+    operand, *rows = rows_of_case(tokens, case)
+    parts, done = [piece_of(tokens, 0, operand[0], " ")], operand[1]
+    for row in rows:
+        is_null = tokens.word(row[0]) == "NULL"
+        equals = "FALSE" if is_null else SqlText.of(piece_of(tokens, *operand), " = ", piece_of(tokens, *row))
+        parts += [piece_of(tokens, done, row[0], " "), SqlText.of(equals, " ")]
+        done = row[1]
+    return SqlText.of(*parts, piece_of(tokens, done, len(tokens)))
 
 
 def _keys(select: SelectText) -> list[Range]:
@@ -97,6 +115,18 @@ class _Lifted:
         self.numbers: dict[tuple[str, ...], int] = {}
         self.places: dict[Range, int] = {}
         self.keys = dict(key for part in read for key in self._keys_in(part))
+        self.cases = [
+            one
+            for one in compared
+            if tokens.word(one[0]) == "CASE" and any(one[0] <= at < one[1] for at in self.calls)
+        ]
+        having = select.part("HAVING") or (0, 0)
+        self.lifts_over = any(having[0] <= at < having[1] and self.is_late(at) for at in self.calls)
+        """Whether windows of OVER are above, as they are of what HAVING leaves, and that has calls."""
+
+    def has_over(self, part: Range) -> bool:
+        """Whether a window of OVER that is above stands in a part."""
+        return self.lifts_over and any(self.tokens.word(at) == "OVER" for at in range(*part))
 
     def _sorted(self) -> list[Range]:
         """What ORDER BY and its like sort by, without how."""
@@ -198,6 +228,9 @@ class _Lifted:
         arguments: dict[int, int] = {}
         calls = {first_of_call(tokens, call): call for call in self.calls}
         while at < stop:
+            if self.lifts_over and self._is_of_over(at):
+                at += 1
+                continue
             unit = self._argument(at, arguments) or self._unit(at, stop)
             if unit is None and at in calls and calls[at] not in self.inside:
                 for argument in tokens.split(calls[at] + 2, tokens.partner[calls[at] + 1]):
@@ -214,6 +247,16 @@ class _Lifted:
             else:
                 at += 1
         return SqlText.of(*parts, piece_of(tokens, done, stop))
+
+    def _is_of_over(self, at: int) -> bool:
+        """Whether a word is one of a window of OVER, or of the clause WINDOW, and not of an expression."""
+        tokens, opened = self.tokens, self.tokens.parent[at]
+        windows = self.select.part("WINDOW") or (0, 0)
+        is_named = windows[0] <= opened < windows[1] and tokens.word(opened - 1) == "AS"
+        if not is_named and tokens.word(opened - 1) != "OVER":
+            return windows[0] <= at < windows[1] and opened < windows[0]
+        is_name = at == opened + 1 and tokens[at].is_name and tokens.word(at + 1) != "BY"
+        return is_name or tokens.word(at) in _WORDS_OF_OVER
 
     def _argument(self, at: int, ends: Mapping[int, int]) -> Range | None:
         """An argument of a call, if it begins here and all of it is computed below."""
@@ -247,6 +290,8 @@ class _Lifted:
         tokens, last = self.tokens, self.tokens.partner[at + 1] + 1
         is_one = tokens[at].name.lower() in AGGREGATES
         while last < stop:
+            if tokens.word(last) == "OVER" and self.lifts_over:
+                return None
             if tokens.word(last) in ("FILTER", "OVER") and tokens.is_symbol(last + 1, "("):
                 is_one, last = True, tokens.partner[last + 1] + 1
             elif tokens.word(last) == "WITHIN" and tokens.is_symbol(last + 2, "("):
@@ -258,12 +303,14 @@ class _Lifted:
         return (at, last) if is_one else None
 
     def _late_names(self) -> set[str]:
-        """The aliases of what has calls that are above."""
+        """The aliases of what has calls, or windows of OVER, that are above."""
         return {
             alias
             for item in self.items
             if (alias := alias_of(self.tokens, item)) is not None
-            and any(item[0] <= at < item[1] and self.is_late(at) for at in self.calls)
+            and (
+                self.has_over(item) or any(item[0] <= at < item[1] and self.is_late(at) for at in self.calls)
+            )
         }
 
     # -- the text ----------------------------------------------------------------------------------
@@ -272,12 +319,14 @@ class _Lifted:
         """The whole text with the SELECT over its columns; None if not all that calls read can be one."""
         tokens, select = self.tokens, self.select
         above = self._conditions_above()
-        listed = None if above is None else self._listed()
+        windows = None if above is None else self._windows_above()
+        listed = None if windows is None else self._listed()
         tail = None if listed is None else self._tail()
-        if above is None or listed is None or tail is None:
+        if above is None or windows is None or listed is None or tail is None:
             return None
         is_distinct = tokens.word(select.items[0] - 1) == "DISTINCT"
-        rest = self._below((select.items[1], select.tail[0]), [condition for condition, _ in above])
+        without = [part for part, _ in (*above, *windows)]
+        rest = self._below((select.items[1], select.tail[0]), without)
         below = [one for one in self.columns if one.parts] or [SqlText.of("1 AS one")]
         inner = SqlText.of(self._head(), SqlText.join(", ", below), " ", rest)
         names = [] if all(name for _, name in listed) else self.columns_of(inner)
@@ -290,6 +339,7 @@ class _Lifted:
             SqlText.join(", ", items),
             " FROM (", inner, f") AS {_BEFORE}({own_names})",
             SqlText.of(" WHERE ", where) if above else SqlText(),
+            *(SqlText.of(f" {tokens.word(part[0] - 1)} ", text) for part, text in windows),
             " ", tail,
             piece_of(tokens, select.range[1], len(tokens)),
         )  # fmt: skip
@@ -317,18 +367,27 @@ class _Lifted:
         return SqlText.of(*parts, piece_of(tokens, at, stop, " "))
 
     def _conditions_above(self) -> list[tuple[Range, SqlText]] | None:
-        """The conditions with such calls; None where windows of OVER would be of other rows."""
-        tokens, found = self.tokens, []
+        """The conditions with such calls, for WHERE; None if one cannot be above."""
+        found = []
         for condition in self.conditions:
-            if not any(condition[0] <= at < condition[1] and self.is_late(at) for at in self.calls):
+            is_window = self.lifts_over and self.tokens.word(condition[0] - 1) == "QUALIFY"
+            if is_window or not any(
+                condition[0] <= at < condition[1] and self.is_late(at) for at in self.calls
+            ):
                 continue
-            read = [*self.items, *self.conditions, *self.sorted]
-            has_over = any(tokens.word(at) == "OVER" for part in read for at in range(*part))
             text = self.above(condition)
-            if text is None or (has_over and tokens.word(condition[0] - 1) != "QUALIFY"):
+            if text is None:
                 return None
             found.append((condition, SqlText.of("(", text, ")")))
         return found
+
+    def _windows_above(self) -> list[tuple[Range, SqlText]] | None:
+        """WINDOW and QUALIFY, if windows of OVER are above; None if one cannot be."""
+        tokens, parts = self.tokens, self.select.parts if self.lifts_over else ()
+        words = [tokens.word(at) for at in parts if tokens.word(at) in ("WINDOW", "QUALIFY")]
+        texts = [(part, self.above(part)) for word in words if (part := self.select.part(word)) is not None]
+        found = [(part, text) for part, text in texts if text is not None]
+        return found if len(found) == len(texts) else None
 
     def _listed(self) -> list[tuple[tuple[SqlText, int], str]] | None:
         """What is selected, over the columns, with its names: empty ones are those of columns by numbers."""
@@ -339,7 +398,7 @@ class _Lifted:
             expression, named, number = without_alias(tokens, item), aliased(tokens, item), len(self.columns)
             has_calls = any(item[0] <= at < item[1] and self.is_late(at) for at in self.calls)
             reads = {tokens[at].name.lower() for at in range(*expression) if may_be_operand(tokens, at)}
-            is_above = has_calls or not reads.isdisjoint(self._late_names())
+            is_above = has_calls or self.has_over(expression) or not reads.isdisjoint(self._late_names())
             if is_above or any(is_within(key, expression) for key in with_calls):
                 text = self.above(expression)
                 if text is None:
@@ -374,7 +433,13 @@ class _Lifted:
             read = {tokens[one].name.lower() for one in range(*key) if may_be_operand(tokens, one)}
             has_calls = any(key[0] <= one < key[1] for one in self.calls)
             is_of_output = read <= self.names | self._selected() and not calls_aggregate(tokens, key)
-            if not has_calls and not is_of_output:
+            if self.has_over(key):
+                text = self.above(key)
+                if text is None:
+                    return None
+                parts += [piece_of(tokens, at, key[0], " "), SqlText.of(text, " ")]
+                at = key[1]
+            elif not has_calls and not is_of_output:
                 parts += [piece_of(tokens, at, key[0], " "), SqlText.of(self.column(key), " ")]
                 at = key[1]
         return SqlText.of(*parts, piece_of(tokens, at, stop, " "))

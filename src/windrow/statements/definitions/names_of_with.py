@@ -7,7 +7,6 @@ WITH t AS (…) SELECT f(t.v) FROM t    where f reads a table t
 from __future__ import annotations
 
 from windrow.algebra.names import piece_of
-from windrow.errors import NotSupportedError
 from windrow.statements.definitions.function_calls import outermost_calls
 from windrow.statements.definitions.stored_functions import KnownFunctions
 from windrow.statements.definitions.stored_text import names_of_relations
@@ -20,23 +19,15 @@ from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["with_other_names"]
 
-_BEFORE_ALIAS = ("TABLESAMPLE", "FOR", "TIMESTAMP", "VERSION", "WITH")
-
 
 def with_other_names(tokens: TokenList, functions: KnownFunctions) -> SqlText | None:
-    """The text with other names for such queries; None if there are none.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_QUERY`` where such a query is read by a clause that takes no alias behind its name.
-    """
-    hidden: dict[Cte, SqlFunction] = {}
+    """The text with other names for such queries; None if there are none."""
+    hidden: dict[Cte, None] = {}
     for at in outermost_calls(tokens, functions):
         function = functions.called(tokens, at)
         assert function is not None
         read = _read_elsewhere(function)
-        hidden |= {one: function for name, one in _visible(tokens, at).items() if name in read}
+        hidden |= {one: None for name, one in _visible(tokens, at).items() if name in read}
     if not hidden:
         return None
     edits: dict[int, SqlText] = {}
@@ -48,23 +39,28 @@ def with_other_names(tokens: TokenList, functions: KnownFunctions) -> SqlText | 
         cte = _visible(tokens, at).get(tokens[at].name.lower())
         if cte is None or cte not in names or len(relation.parts) > 1:
             continue
-        if tokens.is_symbol(stop, "[") or tokens.word(stop) in _BEFORE_ALIAS:
-            name, function = cte.name, hidden[cte]
-            raise NotSupportedError(
-                f"the name {name} of a query of WITH hides the {name} that function {function.name} reads",
-                condition="UNSUPPORTED_QUERY",
-                sql=tokens.sql,
-                span=tokens.span(*cte.item),
-                hint="rename the query of WITH",
-            )
-        is_named = relation.is_query(tokens) or alias_after(tokens, stop, len(tokens)) is not None
         named = Piece(names[cte], tokens.sql, *_place(tokens, at))
-        edits[at] = SqlText.of(named, "" if is_named else f" AS {quoted(tokens[at].name)}")
+        edits[at] = SqlText.of(named)
+        last = _before_alias(tokens, stop)
+        if not relation.is_query(tokens) and alias_after(tokens, last, len(tokens)) is None:
+            alias = SqlText.of(" AS ", quoted(tokens[at].name))
+            edits[last - 1] = SqlText.of(edits.get(last - 1, piece_of(tokens, last - 1, last)), alias)
     parts, done = [], 0
     for at, text in sorted(edits.items()):
         parts += [piece_of(tokens, done, at, " "), text, SqlText.of(" ")]
         done = at + 1
     return SqlText.of(*parts, piece_of(tokens, done, len(tokens)))
+
+
+def _before_alias(tokens: TokenList, at: int) -> int:
+    """The token behind what may stand between a name and its alias: a sample, or a window in brackets."""
+    while True:
+        if tokens.is_symbol(at, "["):
+            at = tokens.partner[at] + 1
+        elif tokens.word(at) in ("TABLESAMPLE", "REPEATABLE") and tokens.is_symbol(at + 1, "("):
+            at = tokens.partner[at + 1] + 1
+        else:
+            return at
 
 
 def _place(tokens: TokenList, at: int) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.clauses_over_variables import clauses_over_variables
 from windrow.errors import AnalysisError, WindrowError
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
@@ -48,7 +49,7 @@ __all__ = ["calls_functions", "create_or_drop_function", "may_call_functions", "
 _CALL = re.compile(r"[\w`]\s*\(")
 _QUERY = re.compile(
     r"(?:[\s(]|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*"
-    r"(?:select|with|from|values|table|explain|insert|create|cache|set|merge|update|delete|[idr]stream)\b",
+    r"(?:select|with|from|values|table|explain|insert|create|cache|set|merge|update|delete|begin|[idr]stream)\b",
     re.IGNORECASE,
 )
 _ABOUT_FUNCTIONS = re.compile(r"\s*(?:create|drop)\b[^(]*?\bfunction\b", re.IGNORECASE)
@@ -100,6 +101,7 @@ def with_functions(
         calls_in_pipe(tokens, functions)
         or calls_in_pivot(tokens, functions)
         or calls_over_select(tokens, functions, columns_of)
+        or clauses_over_variables(tokens, calls)
         or with_other_names(tokens, functions)
     )
     if above is not None:
@@ -209,14 +211,14 @@ def _create(
 
 @contextmanager
 def _naming_parameters(function: SqlFunction) -> Iterator[None]:
-    """Say what to do about a parameter that a column hides, where that is an error."""
+    """Say what to do about a parameter that a column, or the window, hides, where that is an error."""
     try:
         yield
     except WindrowError as error:
         names = {one.name.lower() for one in function.parameters}
         fragments = [context.fragment().strip("`").lower() for context in error.getQueryContext()]
         name = next((fragment for fragment in fragments if fragment in names), None)
-        if name is not None and error.condition == "UNKNOWN_VARIABLE":
+        if name is not None and error.condition in ("UNKNOWN_VARIABLE", "VARIABLE_OUT_OF_SCOPE"):
             error.hint = f"rename the parameter {name}, or write {function.name}.{name}"
         raise
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from windrow.algebra.names import as_written
 from windrow.kernels.punctuated import (
     FilterOperator,
     GroupOperator,
@@ -52,7 +53,7 @@ def _after(query: Blocking, node: OperatorNode, inputs: list[Bounded], found: li
     """How the output of an operator is bounded; records the rows that it retains forever."""
 
     def grows(state: str, *columns: Collection[str]) -> None:
-        found.append(Unbounded(node.name, state, _needs(query, columns)))
+        found.append(Unbounded(as_written(node.name), state, _needs(query, columns)))
 
     operator = node.operator
     match operator:

@@ -1,0 +1,214 @@
+"""SQL scripts with windows do what Spark's own interpreter does with others."""
+
+from __future__ import annotations
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+import windrow
+from windrow.errors import WindrowError
+
+OURS = " -- window by"
+"""A comment with which a script may have a clause of ours, so that it is run statement by statement."""
+WINDOWS = "WINDOW BY w AS (TYPE TUMBLING ORDER BY i START AS s WHEN s.v < 15 END NEXT AS n WHEN n.v >= 15)"
+HANDLED = "DECLARE EXIT HANDLER FOR"
+
+
+@pytest.fixture
+def session(spark):
+    spark.sql("SET spark.sql.scripting.continueHandlerEnabled = true")
+    session = windrow.Session(spark)
+    session.sql(
+        "CREATE OR REPLACE TEMP VIEW t AS SELECT * FROM VALUES (1, 10), (2, 20), (3, 5), (4, 7) AS t (i, v)"
+    )
+    session.sql("DECLARE OR REPLACE VARIABLE kept INT DEFAULT 7")
+    session.sql("SET VAR kept = 8")
+    yield session
+    spark.sql("DROP TEMPORARY VARIABLE kept")
+    spark.sql("RESET spark.sql.scripting.continueHandlerEnabled")
+    spark.catalog.dropTempView("t")
+
+
+def rows(frame):
+    return frame.columns, sorted(map(tuple, frame.collect()), key=repr)
+
+
+@pytest.mark.sampled(every=4)
+@pytest.mark.parametrize(
+    "script",
+    [
+        "BEGIN END",
+        "BEGIN SELECT 1 AS a; SET kept = 9; END",
+        "BEGIN SELECT 1 AS a; SHOW TABLES; END",
+        "BEGIN DECLARE x INT; IF x > 1 THEN SELECT 1 AS a; ELSE SELECT 2 AS b; END IF; END",
+        "BEGIN IF (SELECT MAX(v) FROM t WHERE i > 9) > 1 THEN SELECT 1; ELSEIF 1 < 2 THEN SELECT 5 AS"
+        " c; END IF; END",
+        "BEGIN IF false THEN SELECT 1; END IF; END",
+        "BEGIN SELECT 'first' AS x; IF false THEN SELECT 1; END IF; END",
+        "BEGIN CASE 5 WHEN 1 THEN SELECT 1; ELSE SELECT 7 AS d; END CASE; END",
+        "BEGIN CASE (SELECT MIN(v) FROM t) WHEN 1 THEN SELECT 1; WHEN 5 THEN SELECT 2 AS f; END CASE; END",
+        "BEGIN CASE WHEN CAST(NULL AS BOOLEAN) THEN SELECT 1;"
+        " WHEN CASE WHEN 1 < 2 THEN TRUE END THEN SELECT 2; END CASE; END",
+        "BEGIN DECLARE i INT = 0; WHILE i < 3 DO SET i = i + 1; SELECT i AS x; END WHILE; END",
+        "BEGIN DECLARE i INT = 0; l: LOOP SET i = i + 1; IF i < 3 THEN ITERATE l; END IF; LEAVE l; END"
+        " LOOP l;"
+        " SELECT i; END",
+        "BEGIN DECLARE i INT = 9; DECLARE n INT = 0; REPEAT SET n = n + 1; SET i = i - 4; UNTIL i < 0"
+        " END REPEAT;"
+        " SELECT i, n; END",
+        "BEGIN DECLARE n INT = 0; o: WHILE n < 9 DO i: WHILE true DO SET n = n + 2; IF n > 5 THEN LEAVE"
+        " o; END IF;"
+        " ITERATE o; END WHILE i; END WHILE o; SELECT n; END",
+        "BEGIN l: BEGIN SELECT 1 AS a; LEAVE l; SELECT 2 AS b; END l; END",
+        "BEGIN DECLARE s STRING DEFAULT ''; FOR r AS SELECT i, v AS `a b` FROM t ORDER BY i DO"
+        " SET s = s || r.i || ':' || `a b` || ' '; END FOR; SELECT s; END",
+        "BEGIN DECLARE n INT DEFAULT 0; FOR SELECT i AS kept FROM t DO SET n = n + kept; END FOR;"
+        " SELECT n, kept; END",
+        "BEGIN FOR r AS SELECT 1 AS a WHERE false DO SELECT a; END FOR; END",
+        "BEGIN FOR r AS SELECT NULL AS a, array(1, NULL) AS b, named_struct('x', 1.5BD, 'y',"
+        " DATE'2024-02-29') AS c"
+        " DO SELECT a, r.b, c.x, r.c.y; END FOR; END",
+        "BEGIN DECLARE x INT = 1; BEGIN DECLARE x STRING = 'in'; SET x = x || '!'; END; SELECT x; END",
+        "BEGIN o: BEGIN DECLARE x INT = 1; i: BEGIN DECLARE x INT = o.x + 1; SET o.x = x * 10 + i.x; END i;"
+        " SELECT x, o.x AS y; END o; END",
+        "BEGIN DECLARE x INT = 1; BEGIN DECLARE x INT = x + 5; SELECT x; END; END",
+        "BEGIN DECLARE kept STRING DEFAULT 'own'; SELECT kept, session.kept AS a, system.session.kept"
+        " AS b; END",
+        "BEGIN DECLARE Kept INT DEFAULT kept + 1; SET session.kept = 3; SELECT KEPT, session.kept AS a; END",
+        "BEGIN DECLARE a, b INT DEFAULT 3; SET (a, b) = (SELECT b + 1, a + 2); SELECT a, b; END",
+        "BEGIN DECLARE v INT DEFAULT 100; SELECT SUM(v) AS s FROM t; END",
+        f"BEGIN {HANDLED} SQLEXCEPTION BEGIN SELECT 'h' AS h; END; SELECT 1 DIV 0; SELECT 2; END",
+        f"BEGIN SELECT 'a' AS a; BEGIN {HANDLED} DIVIDE_BY_ZERO BEGIN SET kept = 77; END; SELECT 1 DIV"
+        f" 0; END;"
+        " SELECT kept; END",
+        f"BEGIN DECLARE c CONDITION FOR SQLSTATE '22012'; {HANDLED} c BEGIN SELECT 'c' AS h; END;"
+        f" {HANDLED} SQLEXCEPTION BEGIN SELECT 'e' AS h; END; SELECT 1 DIV 0; END",
+        f"BEGIN {HANDLED} SQLSTATE '42P01' BEGIN SELECT 'none' AS h; END; SELECT * FROM no_such_table; END",
+        f"BEGIN {HANDLED} SQLEXCEPTION BEGIN SELECT 'outer' AS h; END; BEGIN {HANDLED} SQLSTATE '11111'"
+        " BEGIN SELECT 'inner' AS h; END; SELECT 1 DIV 0; END; SELECT 'after' AS h; END",
+        f"BEGIN {HANDLED} SQLEXCEPTION BEGIN SELECT 'h' AS h; END; IF 1 DIV 0 > 1 THEN SELECT 1; END IF; END",
+        "BEGIN DECLARE n INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN SET n = n + 1; END;"
+        " IF 1 DIV 0 > 1 THEN SELECT 1; ELSE SET n = n + 100; END IF; SELECT 1 DIV 0; WHILE 1 DIV 0 > 1 DO"
+        " SELECT 1; END WHILE; SELECT n; END",
+        "BEGIN DECLARE x INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN SET x = x + 1; END;"
+        " BEGIN DECLARE x STRING DEFAULT 'inner'; SELECT 1 DIV 0; SELECT x; END; SELECT x; END",
+        "BEGIN DECLARE t STRING DEFAULT 'SELECT 5 AS five'; EXECUTE IMMEDIATE t; END",
+    ],
+)
+def test_scripts_return_what_spark_returns(session, script):
+    wanted, left = rows(session.spark.sql(script)), rows(session.spark.sql("SELECT kept"))
+    session.sql("SET VAR kept = 8")
+    assert rows(session.sql(script + OURS)) == wanted
+    assert rows(session.sql("SELECT kept")) == left
+    session.sql("SET VAR kept = DEFAULT")
+    assert rows(session.sql("SELECT kept")) == (["kept"], [(7,)])
+
+
+@pytest.mark.sampled(every=4)
+@pytest.mark.parametrize(
+    "script",
+    [
+        "BEGIN SELECT 1; SELEC 2; END",
+        "BEGIN IF 1 THEN SELECT 1; END IF; END",
+        "BEGIN LEAVE nowhere; END",
+        "BEGIN a: LOOP SELECT 1; END LOOP b; END",
+        "BEGIN SELECT 1; DECLARE x INT; END",
+        "BEGIN DECLARE x INT; DECLARE x INT; END",
+        "BEGIN WHILE true DO DECLARE x INT; END WHILE; END",
+        "BEGIN SET nowhere = 1; END",
+        "BEGIN SELECT wrong FROM t; END",
+        "BEGIN SELECT 1 DIV 0; SELECT 2; END",
+        "BEGIN FOR r AS SELECT 1 AS a, 2 AS a DO SELECT a; END FOR; END",
+        "BEGIN IF (SELECT i FROM t) > 1 THEN SELECT 1; END IF; END",
+        f"BEGIN {HANDLED} SQLSTATE '11111' BEGIN SELECT 1; END; SELECT 1 DIV 0; END",
+    ],
+)
+def test_scripts_fail_as_in_spark(session, script):
+    with pytest.raises((PySparkException, Py4JJavaError)) as wanted:
+        session.spark.sql(script)
+    with pytest.raises(WindrowError) as caught:
+        session.sql(script + OURS).collect()
+    assert f"[{caught.value.condition}" in str(wanted.value)
+    assert f"SQLSTATE: {caught.value.getSqlState()}" in str(wanted.value)
+
+
+@pytest.mark.parametrize(
+    ("script", "wanted"),
+    [
+        (
+            "BEGIN IF true THEN CREATE TEMP VIEW made AS SELECT * FROM t WHERE i > 2;"
+            " SELECT s.i, COUNT(w) AS n FROM made ⊞; END IF; DROP VIEW made; END",
+            [(3, 2)],
+        ),
+        (
+            "BEGIN DECLARE least INT DEFAULT 2; WHILE least > 1 DO SELECT s.i, SUM(w.v) AS n FROM t"
+            " WHERE i >= least ⊞;"
+            " SET least = least - 1; END WHILE; END",
+            [(3, 12)],
+        ),
+        ("BEGIN IF (SELECT MAX(COUNT(w)) FROM t ⊞) = 2 THEN SELECT 'two' AS x; END IF; END", [("two",)]),
+        ("BEGIN CASE WHEN EXISTS (SELECT s.i FROM t ⊞ HAVING COUNT(w) > 2) THEN SELECT 1;"
+         " ELSE SELECT 2 AS x; END CASE; END", [(2,)]),
+        (
+            "BEGIN DECLARE n INT DEFAULT 0; FOR r AS SELECT s.i, COUNT(w) AS n FROM t ⊞ DO SET n = n +"
+            " r.n * i;"
+            " END FOR; SELECT n; END",
+            [(0,)],
+        ),
+        (
+            "BEGIN DECLARE total INT DEFAULT 0; FOR r AS SELECT s.i, COUNT(w) AS n FROM t ⊞ DO"
+            " SET total = total + r.n * i; END FOR; SELECT total; END",
+            [(7,)],
+        ),
+        ("BEGIN DECLARE n BIGINT; SET n = (SELECT MAX(COUNT(w)) FROM t ⊞); SELECT n; END", [(2,)]),
+        (f"BEGIN {HANDLED} DIVIDE_BY_ZERO BEGIN SELECT 'h' AS h; END;"
+         " SELECT s.i, 1 DIV (COUNT(w) - 1) AS x FROM t ⊞; SELECT 2; END", [("h",)]),
+        (f"BEGIN {HANDLED} SQLSTATE '42703' BEGIN SELECT 'h' AS h; END; SELECT s.no FROM t ⊞; END", [("h",)]),
+    ],
+)  # fmt: skip
+def test_windows_in_control_flow(session, script, wanted):
+    found = session.sql(script.replace("⊞", WINDOWS))
+    assert sorted(map(tuple, found.collect())) == wanted
+    assert rows(session.sql("SELECT kept")) == (["kept"], [(8,)])
+
+
+def test_an_error_in_a_handler_ends_the_block_with_the_handler_for_it(session):
+    """Spark's own interpreter goes on behind the inner block."""
+    script = (
+        f"BEGIN {HANDLED} SQLEXCEPTION BEGIN SELECT 'outer' AS h; END; BEGIN {HANDLED} SQLEXCEPTION"
+        f" BEGIN SELECT 2 DIV 0; END; SELECT 1 DIV 0; END; SELECT 'after' AS h; END {OURS}"
+    )
+    assert rows(session.sql(script)) == (["h"], [("outer",)])
+
+
+def test_parameters_of_scripts(session):
+    script = f"BEGIN IF ? > 1 THEN SELECT s.i, ? AS x FROM t WHERE i > :least {WINDOWS}; END IF; END"
+    found = session.sql(script.replace(":least", "?"), 5, "x", 2)
+    assert sorted(map(tuple, found.collect())) == [(3, "x")]
+    named = script.replace("?", ":one")
+    assert sorted(map(tuple, session.sql(named, one=5, least=2).collect())) == [(3, 5)]
+
+
+@pytest.mark.parametrize(
+    ("script", "fragment"),
+    [
+        ("BEGIN\n IF true THEN -- a comment; with END\n  SELECT s.wrong FROM t ⊞;\n END IF; END", "s.wrong"),
+        ("BEGIN WHILE (SELECT MAX(wrong) FROM t ⊞) > 1 DO SELECT 1; END WHILE; END", "wrong"),
+        ("BEGIN FOR r AS SELECT s.wrong FROM t ⊞ DO SELECT 1; END FOR; END", "s.wrong"),
+        ("BEGIN FOR r AS SELECT s.i FROM t ⊞ DO SELECT r.wrong; END FOR; END", "r.wrong"),
+        ("BEGIN SELECT 1; SELECT s.i FRM t ⊞; END", None),
+        ("BEGIN SELECT s.i FROM t ⊞; IF true SELECT 1; END IF; END", ";"),
+        ("BEGIN SELECT s.i FROM t ⊞; LEAVE `no where`; END", "`no where`"),
+        ("BEGIN DECLARE x INT DEFAULT wrong; SELECT s.i FROM t ⊞; END", "wrong"),
+        ("BEGIN DECLARE c CURSOR FOR SELECT s.i FROM t ⊞; END", "DECLARE"),
+        ("BEGIN SELECT s.i FROM t ⊞; END more", "more"),
+    ],
+)
+def test_errors_point_into_the_script(session, script, fragment):
+    text = script.replace("⊞", WINDOWS)
+    with pytest.raises(WindrowError) as caught:
+        session.sql(text)
+    (context,) = caught.value.getQueryContext()
+    assert caught.value.sql == text
+    assert fragment is None or context.fragment() == fragment
