@@ -476,6 +476,6 @@ class _Run:
         found.late = sum(source.late.total() for source in self.sources)
         found.given = sum(one.num_rows for one in given)
         counts = loads((self.folder / PROGRESS).read_text())
-        told = [counts[f"rows_{what}"] for what in ("in", "late", "held", "used")]
+        told = [counts[f"rows_{what}"] for what in ("in", "late", "buffered", "used")]
         if told != [found.rows, found.late, 0, found.rows - found.late]:
             found.wrong.append(f"the accounts do not close: {counts}")

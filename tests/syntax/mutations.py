@@ -35,8 +35,8 @@ from windrow.algebra.rewriting.expand import Expander
 from windrow.algebra.window_node import Window
 from windrow.errors import Span, WindrowError, render_html
 from windrow.spark.relations.table_functions_in_from import calls_table_functions
+from windrow.statements.classification import may_be_ours
 from windrow.statements.definitions.temporary_views import query_of, view_query
-from windrow.statements.dispatch import _may_be_ours
 from windrow.statements.stream_statements import has_stream_words
 from windrow.syntax import mistakes
 from windrow.syntax.cql_clauses import parse_stream_window, refuse_alias_before, window_at
@@ -353,7 +353,7 @@ def read(sql: str) -> Iterator[WindrowError]:
     """Read a statement in all the ways in which a session may, and give the errors that refuse it."""
     has_stream_words(sql)
     calls_table_functions(sql, {})
-    _may_be_ours(sql)
+    may_be_ours(sql)
     mistakes.meant_clause(sql)
     try:
         tokens = tokenize(sql)

@@ -8,7 +8,7 @@ from windrow.errors import UsageError
 from windrow.spark.catalog import Catalog
 from windrow.spark.logs.text_log import _LINE
 from windrow.spark.relations.table_functions_in_from import calls_table_functions
-from windrow.statements.dispatch import _may_be_ours, _stream_shown
+from windrow.statements.classification import may_be_ours, stream_shown
 from windrow.statements.emit_statements import may_be_emitted
 from windrow.statements.stream_statements import has_stream_words
 from windrow.statements.temporal_joins import may_join_versions
@@ -35,8 +35,8 @@ def test_a_long_text_is_looked_through_in_linear_time(name):
     assert not may_be_emitted(text, nothing)
     assert not may_join_versions(text)
     assert not calls_table_functions(text, {})
-    assert _stream_shown(text, nothing) is None
-    assert _may_be_ours(text) is any(mark in text for mark in ("/*", "--", "pattern("))
+    assert stream_shown(text, nothing) is None
+    assert may_be_ours(text) is any(mark in text for mark in ("/*", "--", "pattern("))
     assert _LINE.fullmatch("1 " + text) is not None or "\n" in text
     with pytest.raises(UsageError):
         duration_of(f"1 {text}", "lag")
@@ -58,4 +58,4 @@ def test_a_long_text_is_looked_through_in_linear_time(name):
     ],
 )
 def test_a_text_that_may_have_clauses_is_known_by_its_words(text, ours):
-    assert _may_be_ours(text) is ours
+    assert may_be_ours(text) is ours

@@ -253,7 +253,7 @@ def test_a_query_goes_on_with_the_state_store(spark, session, tmp_path, put):
     (late,) = query.late.collect()
     assert (late["row"], late["bound"], late["reason"]) == ('{"ts":5,"k":"a","v":9}', "7", "watermark")
     progress = query.progress
-    account = [progress[f"rows_{name}"] for name in ("in", "used", "held", "late", "malformed")]
+    account = [progress[f"rows_{name}"] for name in ("in", "used", "buffered", "late", "malformed")]
     assert account == [7, 5, 1, 1, 0]
     assert progress["buckets"] == int(spark.conf.get("spark.sql.shuffle.partitions"))
     kinds = [(row["kind"], row["rows"], row["oldest"], row["bound"]) for row in query.state().collect()]

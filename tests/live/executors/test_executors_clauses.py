@@ -164,7 +164,7 @@ def test_a_query_goes_on_with_the_state_store(spark, session, tmp_path, put):
     (late,) = query.late.collect()
     assert (late["row"], late["bound"], late["reason"]) == ('{"ts":3,"k":"a","v":9}', "7", "watermark")
     progress = query.progress
-    account = [progress[f"rows_{name}"] for name in ("in", "used", "held", "late", "malformed")]
+    account = [progress[f"rows_{name}"] for name in ("in", "used", "buffered", "late", "malformed")]
     assert account == [8, 6, 1, 1, 0]
     kinds = [(line["kind"], line["name"], line["rows"], line["oldest"]) for line in query.state().collect()]
     assert kinds[0] == ("stream", "s", 1, "30")

@@ -383,7 +383,7 @@ def test_a_query_with_emit_goes_on_with_the_state_store(spark, session, tmp_path
         "watermark",
     )
     progress = query.progress
-    account = [progress[f"rows_{name}"] for name in ("in", "used", "held", "late", "malformed")]
+    account = [progress[f"rows_{name}"] for name in ("in", "used", "buffered", "late", "malformed")]
     assert account == [8, 7, 0, 1, 0]
     kinds = [(row["kind"], row["rows"], row["oldest"], row["bound"]) for row in query.state().collect()]
     assert kinds == [

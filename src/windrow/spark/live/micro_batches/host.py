@@ -294,7 +294,7 @@ class MicroBatches(ABC):
         self._wrong_clocks.look(self.streams(), self._checkpoint.last())
         malformed_in_all = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
         came, used, buffered, late = (
-            self.progress[f"rows_{name}"] for name in ("in", "used", "held", "late")
+            self.progress[f"rows_{name}"] for name in ("in", "used", "buffered", "late")
         )
         account = Account(came + malformed_in_all, used, buffered, late, malformed_in_all)
         self.progress |= account.counts
