@@ -100,7 +100,7 @@ def test_a_position_that_is_gone_says_so(stream):
     stream.trim(older_than=0)
     with refused("LOG_TRIMMED") as error:
         stream.read(early)
-    assert "it begins after file 7, and file 2 is needed" in error.value.message
+    assert "it begins after file 7, but file 2 is needed" in error.value.message
     with refused("LOG_TRIMMED"):
         stream.position(3)
     with refused("LOG_TRIMMED"):
