@@ -51,6 +51,50 @@ def test_having_with_such_a_subquery_chooses_rows_of_the_query_inside() -> None:
     )
 
 
+INNER = "(SELECT 1 FROM r WINDOW BY x AS (TYPE SLIDING ORDER BY i START AS a WHEN a.v < s.v END))"
+READ = INNER.replace("s.v", "`__around`.`{}`")
+
+
+def test_groups_of_windows_that_having_chooses_are_groups_around() -> None:
+    assert around(
+        f"SELECT s.k, COUNT(*) AS n, MAX(COUNT(w)) FROM t {CLAUSE} HAVING EXISTS {INNER}"
+        " AND EXISTS (SELECT 1 FROM r WHERE r.k = s.k) GROUP BY s.k HAVING COUNT(*) > 1 ORDER BY s.k"
+    ) == (
+        "SELECT `__inside1` AS `k`, COUNT(*) AS n, MAX( `__inside0` ) AS `MAX(COUNT(w))` FROM (SELECT"
+        " COUNT(w) AS `__inside0`, s.k AS `__inside1`, s.v AS `__inside2` FROM t … ) AS `__around`"
+        " WHERE EXISTS "
+        + READ.format("__inside2")
+        + " AND EXISTS (SELECT 1 FROM r WHERE r.k = `__around`.`__inside1` ) GROUP BY `__inside1`"
+        " HAVING COUNT(*) > 1 ORDER BY `__inside1`"
+    )
+
+
+def test_names_of_select_in_having_before_groups_are_what_they_stand_for() -> None:
+    assert around(
+        f"SELECT s.k + p AS key, COUNT(*) AS n FROM t {CLAUSE} HAVING key > 2 AND EXISTS {INNER} GROUP BY key"
+    ) == (
+        "SELECT `__inside0` + `__inside1` AS key, COUNT(*) AS n FROM (SELECT s.k AS `__inside0`, p AS"
+        " `__inside1`, s.v AS `__inside2` FROM t … ) AS `__around` WHERE ( `__inside0` + `__inside1` ) > 2"
+        " AND EXISTS " + READ.format("__inside2") + " GROUP BY key"
+    )
+
+
+def test_aggregates_over_windows_that_having_chooses_are_around() -> None:
+    assert around(f"SELECT COUNT(*), MAX(s.v) + 1 FROM t {CLAUSE} HAVING EXISTS {INNER}") == (
+        "SELECT COUNT(*), MAX( `__inside0` ) + 1 AS `MAX(s.v) + 1` FROM (SELECT s.v AS `__inside0` FROM t … )"
+        " AS `__around` WHERE EXISTS " + READ.format("__inside0")
+    )
+
+
+def test_having_of_groups_with_such_a_subquery_chooses_rows_of_the_query_inside() -> None:
+    assert around(
+        f"SELECT s.v, COUNT(*) AS n FROM t {CLAUSE} GROUP BY s.v HAVING n > 1 AND EXISTS {INNER}"
+    ) == (
+        "SELECT `v` AS `v`, `n` AS `n` FROM (SELECT s.v AS `v`, s.v AS `__inside1`, COUNT(*) AS `n` FROM t …"
+        " GROUP BY s.v ) AS `__around` WHERE n > 1 AND EXISTS " + READ.format("__inside1")
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [

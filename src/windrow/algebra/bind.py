@@ -22,6 +22,7 @@ from windrow.algebra.qualified import QualifiedFields, find_qualified
 from windrow.algebra.rewriting.correlated import Correlated, find_correlated
 from windrow.algebra.rewriting.grouped_rows import groups
 from windrow.algebra.rewriting.outer_references import Clause, find_outer_references
+from windrow.algebra.rewriting.outer_references import ColumnsOf as OuterColumnsOf
 from windrow.algebra.rewriting.outer_values import ValuesOfWindows, boundary_row, values_of_windows
 from windrow.algebra.rewriting.varying_subqueries import (
     VaryingValues,
@@ -297,16 +298,15 @@ class _Binder:
         """The SELECTs with WINDOW BY and the relations with MATCH_RECOGNIZE."""
         return [island for island in self.islands if not isinstance(island, PatternBlock)]
 
-    def columns_in(self) -> Callable[[Range, Range | None], Sequence[str] | None] | None:
-        """A function that returns the names of the columns of relations in FROM, which may be lateral; None
-        without Spark.
-        """
+    def columns_in(self) -> OuterColumnsOf | None:
+        """Returns what says which columns relations in FROM have; None without Spark."""
         columns_of = self.columns_of
         if columns_of is None:
             return None
 
-        def columns(source: Range, around: Range | None) -> Sequence[str] | None:
-            query = SqlText.of("SELECT * FROM ", self.text(*source))
+        def columns(source: Range, around: Range | None, item: Range | None = None) -> Sequence[str] | None:
+            what = SqlText.of("*") if item is None else self.text(*item)
+            query = SqlText.of("SELECT ", what, " FROM ", self.text(*source))
             if around is not None:
                 query = SqlText.of("SELECT q.* FROM ", self.text(*around), ", LATERAL (", query, ") AS q")
             prefix = self.prefix(visible_ctes(self.tokens, source[0]))
@@ -331,9 +331,7 @@ class _Binder:
             if changing is not None and changing.inside(boundary.when):
                 known = known.with_atoms(changing.atoms(boundary.when, row.name))
                 texts = changing.texts(boundary.when, row.name)
-                words |= {
-                    one.range: one.text(f"{quoted(row.name)}.") for one in changing.inside(boundary.when)
-                }
+                words |= changing.words(boundary.when, f"{quoted(row.name)}.")
                 if row not in variables:
                     variables = (*variables, row)
             when = self.predicate(boundary.when, clause, known, texts)

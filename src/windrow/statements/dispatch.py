@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from windrow.algebra.rewriting.varying_subqueries import reads_varying
 from windrow.relation import Relation
 from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.catalog import Catalog
@@ -23,6 +24,7 @@ from windrow.statements.emit_statements import (
 )
 from windrow.statements.steps import run_steps
 from windrow.syntax.compounds import parse_compound
+from windrow.syntax.nodes import Range
 from windrow.syntax.query_parts import split_statements
 from windrow.syntax.tokens import tokenize
 from windrow.syntax.written_lengths import may_write_lengths, written_lengths
@@ -58,7 +60,7 @@ def _run_alone(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
 ) -> Relation:
     """Run a statement, or a script without running its statements one by one."""
-    with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
+    with gateway.reading(text) as written, _evaluated(gateway, catalog, written) as evaluated:
         read = written if evaluated is None else evaluated
         left = positional if evaluated is None else []
         stored = _stored_view(gateway, catalog, read, left, execution)
@@ -73,10 +75,10 @@ def _run_alone(
 
 
 @contextmanager
-def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
+def _evaluated(gateway: Gateway, catalog: Catalog | None, text: str) -> Iterator[str | None]:
     """The statement with computed lengths as values, and without clauses in pipes; None if it has neither."""
     if may_write_lengths(text) and (piped := as_select(text)) is not None:
-        with gateway.instead(piped) as rewritten, _evaluated(gateway, rewritten) as evaluated:
+        with gateway.instead(piped) as rewritten, _evaluated(gateway, catalog, rewritten) as evaluated:
             yield rewritten if evaluated is None else evaluated
         return
     tokens = tokenize(text) if may_write_lengths(text) else None
@@ -84,7 +86,13 @@ def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
     if tokens is None or len(statements) != 1:
         yield None
         return
-    lengths = [length for length in written_lengths(tokens, *statements[0]) if not length.is_evaluated]
+    relations = () if catalog is None else catalog.relations
+
+    def varies(part: Range) -> bool:
+        return reads_varying(tokens, part, relations)
+
+    found = written_lengths(tokens, *statements[0], varies)
+    lengths = [length for length in found if not length.is_evaluated]
     if not lengths:
         yield None
         return

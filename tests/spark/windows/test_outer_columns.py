@@ -60,17 +60,19 @@ def test_subqueries_are_those_over_the_windows_of_each_value(sessions):
 def test_columns_with_the_schema_of_their_table(sessions, spark):
     rows = "VALUES ('a', 1, 5), ('a', 2, 7), ('a', 3, 4), ('b', 1, 9), ('b', 2, 3) AS r(k, i, v)"
     inner = INNER.replace("FROM r", f"FROM {rows}")
+    of_one_name = inner.replace("r.", "around.").replace("AS r(", "AS around(")
     spark.sql(
         "CREATE TABLE default.around AS SELECT * FROM"
         " VALUES ('a', 4), ('a', 6), ('b', 0), (NULL, 1) AS t(k, x)"
     )
     try:
         query = "SELECT q.k, q.x FROM (SELECT {0}.k, {0}.x FROM {1} WHERE EXISTS (SELECT s.i {2})) AS q"
-        same(
-            sessions,
-            query.format("around", "default.around", inner.replace("t.", "default.around.")),
-            query.format("t", "default.around AS t", inner),
-        )
+        for source, read in (("default.around", inner), ("around", of_one_name)):
+            same(
+                sessions,
+                query.format("around", source, read.replace("t.", "default.around.")),
+                query.format("t", "default.around AS t", inner),
+            )
     finally:
         spark.sql("DROP TABLE default.around")
 

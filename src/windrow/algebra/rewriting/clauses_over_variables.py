@@ -8,18 +8,22 @@ SELECT s.d, (SELECT COUNT(*) FROM r WHERE r.v > s.v WINDOW BY …) FROM t WINDOW
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from windrow.algebra.aggregate_calls import aggregate_ranges, places_of_calls
 from windrow.algebra.names import verbatim
 from windrow.algebra.qualified import relations_of
 from windrow.algebra.rewriting.patterns.patterns_over_results import QueryAround
 from windrow.algebra.scopes import scopes
 from windrow.syntax.cql_clauses import begins_relation
+from windrow.syntax.expression_nodes import plain_names
+from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import BlockText, Range, Role, WindowClause, is_within
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock
 from windrow.syntax.query_parts import begins_window_by, find_window_queries
+from windrow.syntax.select_list import aliased, without_distinct
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenList
@@ -32,8 +36,9 @@ _AROUND = "__around"
 def clauses_over_variables(tokens: TokenList, calls: Sequence[int] = ()) -> SqlText | None:
     """The text with the first such SELECT around a query of its windows; None if there is none.
 
-    A subquery may be an item of SELECT, or stand behind the clause, but not before groups of its windows.
-    Calls at these tokens, of functions with clauses, are like clauses.
+    A subquery may be an item of SELECT, or stand behind the clause. If it is in HAVING before groups of the
+    windows, the outer query makes the groups. Calls at these tokens, of functions with clauses, are like
+    clauses.
 
     Raises
     ------
@@ -48,10 +53,10 @@ def clauses_over_variables(tokens: TokenList, calls: Sequence[int] = ()) -> SqlT
         around = _Windows(
             tokens, _as_block(tokens, query), name=quoted(_AROUND), clauses=clauses, of=query, calls=calls
         )
-        if query.having is not None and query.groups_after is None and around.read(query.having):
-            word = query.having[0] - 1
-            around.query = replace(around.query, source=(query.source[0], word))
-            around.replaced[word, word + 1] = "WHERE"
+        if query.having is not None and around.read(query.having):
+            around.filter_windows(query.having)
+        elif (having := _having_of_groups(tokens, query)) is not None and around.read(having):
+            around.filter_rows(having)
         elif not any(around.read(part) for part in (query.select, query.tail)):
             continue
         start, stop = tokens.span(*query.range).start, tokens.span(*query.range).stop
@@ -67,6 +72,15 @@ def _are_several(tokens: TokenList) -> bool:
     return windows > 1 or (windows == 1 and any(tokens.word(at) == "MATCH_RECOGNIZE" for at in places))
 
 
+def _having_of_groups(tokens: TokenList, query: BlockText) -> Range | None:
+    """The condition on groups of windows."""
+    if query.groups_after is None:
+        return None
+    start, stop = query.groups_after
+    words = (at for at in tokens.level(start, stop) if tokens.word(at) == "HAVING")
+    return next(((at + 1, stop) for at in words if not tokens.is_symbol(at - 1, ".")), None)
+
+
 def _as_block(tokens: TokenList, query: BlockText) -> PatternBlock:
     """The SELECT as one over its windows, without any pattern."""
     start, stop = query.range
@@ -80,26 +94,39 @@ def _as_block(tokens: TokenList, query: BlockText) -> PatternBlock:
 
 @dataclass
 class _Windows(QueryAround):
-    """Such a SELECT; `clauses` and `calls` are those of the text."""
+    """Such a SELECT; `clauses` and `calls` are those of the text. It may group the inner query's windows."""
 
     clauses: Sequence[BlockText | MatchRelation] = ()
     calls: Sequence[int] = ()
     of: BlockText | None = None
-    paths: dict[tuple[str, ...], str] = field(default_factory=dict)
+    gathers: bool = False
+
+    def filter_windows(self, having: Range) -> None:
+        """Let a condition on the windows be one on the rows of the query inside."""
+        assert self.of is not None
+        self.filter_rows(having)
+        calls, over = places_of_calls(self.tokens, [self.of.select]), self.of.clause.name
+        of_windows = aggregate_ranges(self.tokens, [self.of.select], over)
+        self.gathers = self.of.groups_after is not None or not set(calls) <= set(of_windows)
+
+    def filter_rows(self, having: Range) -> None:
+        """End the query inside before a condition, which is one on its rows."""
+        word = having[0] - 1
+        self.query = replace(self.query, source=(self.query.source[0], word))
+        self.replaced[word, word + 1] = "WHERE"
 
     def has_over(self, item: Range) -> bool:
-        """Whether an item stays in the outer query: if a clause in it reads variables."""
-        return bool(self.read(item)) or super().has_over(item)
+        """Whether the outer query has an item: if a clause in it reads variables, or it groups windows."""
+        return self.gathers or bool(self.read(item)) or super().has_over(item)
 
     def read(self, part: Range) -> list[Range]:
         """The positions where clauses in the subqueries of a range read variables, or their columns."""
-        return [path for query in subqueries(self.tokens, part) for path in self.read_in(query)]
+        found = filter(self.has_clause, subqueries(self.tokens, part))
+        return [path for query in found for path in self.read_in(query)]
 
     def read_in(self, query: Range) -> Iterator[Range]:
         """The positions where a subquery with a clause reads columns of rows, and positions."""
         tokens = self.tokens
-        if not self.has_clause(query):
-            return
         assert self.of is not None
         clause, relations = self.of.clause, set(relations_of(tokens, self.of.source))
         is_row = {item.name.lower(): item.role is not Role.POSITION for item in clause.variables()}
@@ -143,12 +170,28 @@ class _Windows(QueryAround):
                 return True
         return True
 
+    def calls_over_rows(self, ranges: list[Range]) -> list[Range]:
+        """Aggregates that the query inside computes: of the windows' rows alone, where it is gathered."""
+        return [] if self.gathers else super().calls_over_rows(ranges)
+
     def take_window(self, outside: list[Range], clause: WindowClause, names: set[str]) -> None:
-        """The same, including what clauses in subqueries read."""
+        """The same, including what subqueries read, and what HAVING reads by names of SELECT."""
         super().take_window(outside, clause, names)
-        for part in outside:
-            for path in self.read(part):
-                said = self.tokens.folded(*path)
-                if said not in self.paths:
-                    self.paths[said] = self.hide(self.piece(path))
-                self.replaced[path] = f"{quoted(_AROUND)}.{quoted(self.paths[said])}"
+        for query in (query for part in outside for query in subqueries(self.tokens, part)):
+            for path in self.read_in(query):
+                self.replaced[path] = f"{quoted(_AROUND)}.{quoted(self.column_of(path))}"
+        if self.gathers:
+            self.take_aliases({variable.name.lower() for variable in clause.variables()})
+
+    def take_aliases(self, variables: set[str]) -> None:
+        """Put expressions of SELECT for their names in HAVING, which is read before these."""
+        assert self.of is not None
+        assert self.of.having is not None
+        tokens = self.tokens
+        items = tokens.split(*without_distinct(tokens, self.of.select))
+        aliases = filter(None, (aliased(tokens, item) for item in items))
+        named = {alias.lower(): expression for alias, expression in aliases}
+        for name in plain_names(parse_expression(tokens, *self.of.having)):
+            word = name.parts[0].lower()
+            if len(name.parts) == 1 and word in named and word not in variables:
+                self.replaced[name.range] = f"({self.written(named[word]).render()})"

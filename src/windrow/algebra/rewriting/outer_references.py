@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from windrow.algebra.scopes import VisibleRelations, first_of, parts_of_from, scopes
 from windrow.errors import AnalysisError
@@ -27,15 +28,24 @@ __all__ = [
 
 Clause = BlockText | MatchRelation
 
-ColumnsOf = Callable[[Range, Range | None], Sequence[str] | None]
-"""The names of all columns of relations in FROM, which may be lateral; None if unknown."""
+
+class ColumnsOf(Protocol):
+    """Asks which columns relations of FROM have."""
+
+    def __call__(
+        self, source: Range, around: Range | None, item: Range | None = None
+    ) -> Sequence[str] | None:
+        """The names of all columns, or of an item of SELECT over the relations, which may read those
+        `around`; None where it is not known.
+        """
 
 
 @dataclass(frozen=True)
 class OuterReference:
     """One place where a column is read: the column in lower case, with its qualifier, which may be empty.
 
-    `side` is that of the WHEN that contains it, or None.
+    The relation is written with its schema where the column is. `side` is that of the WHEN in which it
+    stands, or None.
     """
 
     relation: str
@@ -107,7 +117,7 @@ def find_outer_references(
         return None
     references = OuterReferences(scope, tuple(rows), tuple(whens), tuple(calls))
     for one in rows:
-        if (references.qualifier(one) or one.column) in variables:
+        if (references.qualifier(one) or one.column).partition(".")[0] in variables:
             raise _hidden(tokens, one, "variable of WINDOW BY", "rename the variable")
     return references
 
@@ -219,8 +229,8 @@ class _Finder:
             token = tokens[at]
             starts = token.is_name and not tokens.is_symbol(at - 1, ".") and not tokens.is_symbol(at - 1, ":")
             if starts and self.is_of_schema(at, part[1]):
-                relation, column = (tokens[at + place].name.lower() for place in (2, 4))
-                yield OuterReference(relation, column, (at, at + 5), side)
+                schema, table, column = (tokens[at + place].name.lower() for place in (0, 2, 4))
+                yield OuterReference(f"{schema}.{table}", column, (at, at + 5), side)
                 at += 4
             elif starts and self.is_path(at, part[1]):
                 if token.name.lower() in self.scope.names and not self.is_inner(at, token.name.lower()):
@@ -245,14 +255,30 @@ class _Finder:
         )
 
     def is_of_schema(self, at: int, stop: int) -> bool:
-        """Whether ``x.t.c`` is here, a column of a table that FROM of the outer query names ``x.t``."""
+        """Whether ``x.t.c`` stands here, a column of a table in FROM of the query around.
+
+        FROM names it ``x.t`` and the SELECT reads no ``t``, or Spark says so.
+        """
         tokens, source = self.tokens, self.scope.source
         if source is None or not self.is_path(at, stop) or not self.is_path(at + 2, stop):
             return False
         schema, table = (tokens[at + place].name.lower() for place in (0, 2))
-        if any(name in scope.names for name in (schema, table) for scope in self.inner(at)):
+        if schema in self.scope.names or self.is_inner(at, schema):
             return False
-        return schema not in self.scope.names and any(
+        if self.is_named(schema, table, source) and not self.is_inner(at, table):
+            return True
+        path = (at, at + 5)
+        return (
+            self.columns_of is not None
+            and table in self.scope.names
+            and all(self.lacks(scope.columns, path) for scope in self.inner(at))
+            and self.columns_of(source, None, path) is not None
+        )
+
+    def is_named(self, schema: str, table: str, source: Range) -> bool:
+        """Whether a table is written with its schema in FROM, and without an alias."""
+        tokens = self.tokens
+        return any(
             begins_relation(tokens, one)
             and tokens.is_symbol(one + 1, ".")
             and all(tokens[part].is_name for part in (one, one + 2))
@@ -261,6 +287,12 @@ class _Finder:
             and alias_after(tokens, one + 3, source[1]) is None
             for one in range(source[0], source[1] - 2)
         )
+
+    def lacks(self, source: Range | None, path: Range) -> bool:
+        """Whether relations are known, and have no such column."""
+        if source is None or self.columns_of is None:
+            return True
+        return self.columns_of(source, None) is not None and self.columns_of(source, None, path) is None
 
     def inner(self, at: int) -> Iterator[VisibleRelations]:
         """The scopes of the SELECT itself around a token."""

@@ -59,6 +59,8 @@ class QueryAround:
     query: PatternBlock
     columns: dict[str, SqlText] = field(default_factory=dict)
     replaced: dict[Range, str] = field(default_factory=dict)
+    paths: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """The columns that have what is read of variables of WINDOW BY, by what is said of these."""
     name: str = ""
     """The name of the nested query, as SQL; empty for none."""
 
@@ -80,8 +82,8 @@ class QueryAround:
             self.take_window(outside, clause, set(named.values()))
         else:
             ranges = self.without_patterns(outside)
-            calls = list(find_calls(tokens, ranges, self.piece))
-            self.take_calls(sorted([*calls, *self.grouping_calls(ranges)]))
+            calls = [*self.calls_over_rows(ranges), *self.grouping_calls(ranges)]
+            self.take_calls(sorted(calls))
         selected = [self.whole_item(item, named) if item in whole else self.around(item) for item in items]
         for star in stars:
             selected[items.index(star)] = self.star(star)
@@ -283,6 +285,10 @@ class QueryAround:
                 by_text[said] = self.hide(self.piece(call))
             self.replaced[call] = quoted(by_text[said])
 
+    def calls_over_rows(self, ranges: list[Range]) -> list[Range]:
+        """Where aggregates stand that the query inside computes."""
+        return list(find_calls(self.tokens, ranges, self.piece))
+
     def grouping_calls(self, ranges: list[Range]) -> Iterator[Range]:
         """The positions of functions that return which keys a group has."""
         tokens = self.tokens
@@ -302,13 +308,12 @@ class QueryAround:
         variables = [variable.name for variable in clause.variables()]
         self.take_comparisons(self.stretches(outside), clause)
         grouped = bool(self.keys())
-        calls = list(find_calls(tokens, ranges, self.piece))
+        calls = self.calls_over_rows(ranges)
         aggregates = find_aggregates(tokens, ranges, clause.name, variables, self.piece, {})
         calls += [] if grouped else [at for at in aggregates.at if not _is_in(at, calls)]
         self.take_calls(sorted(calls))
         known = {name.lower() for name in (*variables, clause.name)} - {name.lower() for name in names}
         relations = set(relations_of(tokens, self.query.source))
-        columns: dict[tuple[str, ...], str] = {}
         for part in self.stretches(outside):
             for start, stop in self.outside_of(part, [*self.replaced, *subqueries(tokens, part)]):
                 for at in range(start, stop):
@@ -316,10 +321,14 @@ class QueryAround:
                     is_one = path is not None and tokens[at].name.lower() in known
                     if path is None or not is_one or self.is_variable(at) or self.is_alias(at):
                         continue
-                    said = tokens.folded(*path)
-                    if said not in columns:
-                        columns[said] = self.hide(self.piece(path))
-                    self.replaced[path] = quoted(columns[said])
+                    self.replaced[path] = quoted(self.column_of(path))
+
+    def column_of(self, path: Range) -> str:
+        """The column that has what is read of a variable."""
+        said = self.tokens.folded(*path)
+        if said not in self.paths:
+            self.paths[said] = self.hide(self.piece(path))
+        return self.paths[said]
 
     def take_comparisons(self, parts: list[Range], clause: WindowClause) -> None:
         """Make columns of comparisons of rows.
@@ -417,7 +426,7 @@ class QueryAround:
         touched = any(_is_in(place, [item]) and not self.in_window(place) for place in self.replaced)
         if not touched or aliased(self.tokens, item):
             return text
-        return SqlText.of(text, " AS ", quoted(self.tokens.text(*item)))
+        return SqlText.of(text, " AS ", quoted(self.name_of(item) or self.tokens.text(*item)))
 
     def in_window(self, place: Range) -> bool:
         """Whether it is in a window with a pattern."""
