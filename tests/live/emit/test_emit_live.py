@@ -65,17 +65,19 @@ def test_what_is_due_is_given_while_all_is_silent_and_after_a_restart(session, t
         patch.setattr("windrow.spark.live.input.ticks.Ticker.want", lambda *_: None)
         first = relation.start(sink, checkpoint=tmp_path / "checkpoint")
         first.process_all_available()
-        came = first.progress["frontier"]
+        arrived_at = first.progress["frontier"]
         first.stop()
     assert rows(sink) == []
     if name == "r":
         stream = NamedStream.open(tmp_path / "named")
-        came = stream.read(stream.start)[0].admitted.column("__ptime")[0].as_py()
+        arrived_at = stream.read(stream.start)[0].admitted.column("__ptime")[0].as_py()
     second = relation.start(sink, checkpoint=tmp_path / "checkpoint")
     assert given.wait(180)
     second.stop()
     session.listeners.remove(heard)
-    due = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=came + 2_000_000)
+    due = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(
+        microseconds=arrived_at + 2_000_000
+    )
     assert rows(sink) == [("a", 10, 2, False, due, 0)]
     state = {(row["kind"], row["name"]): row for row in second.state().collect()}
     kept = state["rows", name]

@@ -325,8 +325,8 @@ class MatchStage(KeyedRows):
 
     def finished(self, output: DataFrame, result: StructType) -> DataFrame:
         """The rows as the statement reads them, from the output of the kernel."""
-        came = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
-        return selected(self.bound, output.select(*came))
+        decoded = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
+        return selected(self.bound, output.select(*decoded))
 
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""

@@ -14,8 +14,8 @@ from windrow.spark.errors import raising
 from windrow.spark.jvm.plans import retains_all_rows
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND, admitted, admitted_by_patterns
 from windrow.spark.logs.session_streams import (
+    ARRIVAL,
     ARRIVED,
-    CAME,
     ENTRY_BOUND,
     IS_LATE,
     PRODUCER,
@@ -267,7 +267,7 @@ def _arrivals(
     scale = TimeScale.of(entries.schema[ARRIVED].dataType.simpleString(), "NANOSECOND")
     missing = F.lit(None).cast("bigint")
     own = [
-        F.col(ARRIVED).alias(CAME),
+        F.col(ARRIVED).alias(ARRIVAL),
         (missing if scale is None else _ticks(scale)).alias(PTIME),
         (F.col(SENDER).cast("string") if log.producer is not None else F.lit("")).alias(PRODUCER),
         F.col(ROWTIME),

@@ -206,7 +206,7 @@ def _apart(stream: TaskStream, late: pa.Table) -> pa.Table:
 
 
 def _count(bucket: _Bucket, account: BucketAccount, place: int, decision: npt.NDArray[np.int8]) -> None:
-    account.came[place] = account.came.get(place, 0) + len(decision)
+    account.arrived[place] = account.arrived.get(place, 0) + len(decision)
     kinds = (
         (bucket.late, Decision.LATE),
         (bucket.rejected, Decision.REJECTED),

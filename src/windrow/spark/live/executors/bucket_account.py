@@ -20,7 +20,7 @@ class BucketAccount:
     ----------
     now
         The time of the micro-batch, in microseconds.
-    came, used, late, rejected, quarantined
+    arrived, used, late, rejected, quarantined
         How many rows arrived in it, how many were used, and how many of the rows so far are below an
         estimate, below a punctuation, and too far ahead of their processing time, by the number of their
         stream.
@@ -43,7 +43,7 @@ class BucketAccount:
     """
 
     now: int = 0
-    came: dict[int, int] = field(default_factory=dict)
+    arrived: dict[int, int] = field(default_factory=dict)
     used: int = 0
     late: dict[int, int] = field(default_factory=dict)
     rejected: dict[int, int] = field(default_factory=dict)

@@ -182,9 +182,9 @@ class Carry:
     size: int
 
     @staticmethod
-    def is_due(last: Carry | None, came: int) -> bool:
+    def is_due(last: Carry | None, row_count: int) -> bool:
         """Whether to store it, after so many rows have arrived since the last."""
-        return came > max(ROWS_BEFORE_STATE, 0 if last is None else last.rows)
+        return row_count > max(ROWS_BEFORE_STATE, 0 if last is None else last.rows)
 
     @staticmethod
     def written(store: Store, last: Carry | None, number: int, at: int, rows: int, state: object) -> Carry:

@@ -113,7 +113,7 @@ class ExecutorSteps(MicroBatches):
 
     def _count(self, batch: DataFrame) -> int:
         """How many rows arrived: the number of packets depends on the number of tasks that read them."""
-        return _came(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
+        return _rows_in(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
 
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Collect the buckets' decisions and results, and pass the changes to the sink."""
@@ -127,14 +127,14 @@ class ExecutorSteps(MicroBatches):
         self._set_late_aside(self._late_rows(batch, accounts), number)
         rows = [one for note, one in zip(notes, data, strict=True) if is_of_rows(note)]
         emitted = self._emit(batch, rows, number)
-        came = _came(accounts)
+        rows_in = _rows_in(accounts)
         known = before.counts
         counts_before = {name: count for name, count in known.items() if name.startswith(_STATE)}
         now = max((one.now for one in accounts), default=known.get("now", 0))
         counts = {
             "now": now,
-            "entries": came,
-            "rows_in": known.get("rows_in", 0) + came,
+            "entries": rows_in,
+            "rows_in": known.get("rows_in", 0) + rows_in,
             "rows_late": self._late_in_all(positions, accounts) if accounts else known.get("rows_late", 0),
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
             "rows_emitted": known.get("rows_emitted", 0) + emitted,
@@ -147,7 +147,7 @@ class ExecutorSteps(MicroBatches):
         frontier = now if self._graph.is_timed else self._frontier(positions)
         committed = CommittedBatch(number, positions, frontier, None, counts)
         self._buckets = len(accounts)
-        return Done(committed, came, emitted)
+        return Done(committed, rows_in, emitted)
 
     def _retained(self, committed: CommittedBatch) -> Retained:
         """The buffered and retained rows of all buckets."""
@@ -199,8 +199,8 @@ class ExecutorSteps(MicroBatches):
             for name in ("late", "rejected", "quarantined")
         )
         refused = Refused(late, rejected, quarantined, known[0].quarantined_bounds.get(place, 0))
-        came = sum(one.came.get(place, 0) for one in known)
-        in_all = came if before is None else came + before.watermark.admitted + before.watermark.refused
+        rows_in = sum(one.arrived.get(place, 0) for one in known)
+        in_all = rows_in if before is None else rows_in + before.watermark.admitted + before.watermark.refused
         return Position("", watermark=said.state(stream.live.ordering, in_all, refused))
 
     def _late_in_all(self, positions: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
@@ -247,5 +247,5 @@ def _accounts(notes: Iterable[str]) -> list[BucketAccount]:
     return [one for one in map(BucketAccount.read, notes) if one is not None]
 
 
-def _came(accounts: Iterable[BucketAccount]) -> int:
-    return sum(sum(one.came.values()) for one in accounts)
+def _rows_in(accounts: Iterable[BucketAccount]) -> int:
+    return sum(sum(one.arrived.values()) for one in accounts)

@@ -148,7 +148,7 @@ class Emitting:
     frontier: int | None = None
     origin: int | None = None
     carried: Carry | None = None
-    came: list[list[pa.Table]] = field(init=False)
+    new_tables: list[list[pa.Table]] = field(init=False)
     for_groups: int = 0
     late: int = field(init=False, default=0)
     run: EmitRun = field(init=False)
@@ -156,7 +156,7 @@ class Emitting:
     takes_late = True
 
     def __post_init__(self) -> None:
-        self.came = [[] for _ in self.windows]
+        self.new_tables = [[] for _ in self.windows]
         mapping = None if self.work.mapping is None else Run(self.work.mapping, not_here)
 
         def mapped(history: pa.Table) -> pa.Table:
@@ -188,7 +188,7 @@ class Emitting:
         columns = {name: rows.column(own) for name, own in read.columns.items()}
         columns |= {ROWTIME: rows.column(stream.rowtime), ARRIVED: arrived, BEFORE: rows.column(BEFORE)}
         table = pa.table({name: columns[name] for name in schema.names}).cast(schema).combine_chunks()
-        self.came[side].append(table)
+        self.new_tables[side].append(table)
         return self._late_for_groups(stream.name, rows, table) if read.is_first else None
 
     def _late_for_groups(self, name: str, entries: pa.Table, rows: pa.Table) -> pa.Table | None:
@@ -222,11 +222,11 @@ class Emitting:
 
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """The output up to the time of the micro-batch."""
-        came, self.came = self.came, [[] for _ in self.windows]
+        new_tables, self.new_tables = self.new_tables, [[] for _ in self.windows]
         late, self.late = self.late, 0
         rows = [
             pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
-            for schema, tables in zip(self.work.schemas, came, strict=True)
+            for schema, tables in zip(self.work.schemas, new_tables, strict=True)
         ]
         self._move(moment)
         self.origin = moment.now if self.origin is None else self.origin
@@ -323,8 +323,8 @@ class Emitting:
 
     def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store new state; now and then the state of operators in place of rows."""
-        came = sum(len(one.state.retained) for one in self.windows)
-        if self.frontier is not None and not self.work.droppable and Carry.is_due(self.carried, came):
+        row_count = sum(len(one.state.retained) for one in self.windows)
+        if self.frontier is not None and not self.work.droppable and Carry.is_due(self.carried, row_count):
             self._carry(store, self.frontier, number)
         chunks = [one.save(store, number) for one in (*self.windows, self.marks)]
         carried = None if self.carried is None else asdict(self.carried)

@@ -41,14 +41,14 @@ VIOLATED = "__violated"
 rowtime that is admitted.
 """
 
-_COME, _AT = "__come", "__late_at"
+_PTIME, _AT = "__ptime_of_log", "__late_at"
 
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
     """The decisions about the rows, in their order.
 
-    `came` are processing times that differ from those in the rows, `bounds` the quarantined bounds, and
+    `ptimes` are processing times that differ from those in the rows, `bounds` the quarantined bounds, and
     `before` is the stream's watermark before each late row.
     """
 
@@ -57,7 +57,7 @@ class _Judged:
     violated: Ints
     before: Ints
     position: Position
-    came: pa.Table | None = None
+    ptimes: pa.Table | None = None
     watermarks: Watermarks = ()
     punctuations: Punctuations = ()
     bounds: pa.Table | None = None
@@ -184,9 +184,9 @@ def arrivals(
         )
     admitted = np.asarray(pc.is_valid(entries.column(ROWTIME).combine_chunks()))
     admitted[judged.place[is_late | np.isin(judged.decision, _NOT_AGAIN)]] = False
-    if judged.came is not None:
+    if judged.ptimes is not None:
         ptimes = entries.column(PTIME).to_numpy().copy()
-        ptimes[judged.came.column(PLACE).to_numpy()] = judged.came.column(_COME).to_numpy()
+        ptimes[judged.ptimes.column(PLACE).to_numpy()] = judged.ptimes.column(_PTIME).to_numpy()
         entries = entries.set_column(entries.column_names.index(PTIME), PTIME, pa.array(ptimes))
     if timed:
         entries = entries.append_column(BEFORE, _bounds(bounds))
@@ -225,11 +225,11 @@ def _judge_log(
     is_row = control.column(KIND).to_numpy() == EntryKind.ROW
     place = control.column(PLACE).to_numpy()
     is_later = judged.ptime != control.column(PTIME).to_numpy()
-    came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
+    ptimes = pa.table({PLACE: place[is_later], _PTIME: judged.ptime[is_later]}) if is_later.any() else None
     said = (judged.decision[is_row], judged.violated[is_row], judged.before[is_row])
     bounds = _bounds_of(Entries.of_table(entries), place, judged.decision, judged.violated)
     return _Judged(
-        place[is_row], *said, judged.position, came, judged.watermarks, judged.punctuations, bounds
+        place[is_row], *said, judged.position, ptimes, judged.watermarks, judged.punctuations, bounds
     )
 
 

@@ -131,8 +131,8 @@ class WindowedRelation:
                 else:
                     inner, names = self._inner[side.name], side.made.columns
                     states, rows = inner.stream(states, number, times, origin, names)
-                came = self._retained(side, rows)
-                states[side.name] = states[side.name].with_arrivals(came, number * PER_MICRO_BATCH)
+                new_rows = self._retained(side, rows)
+                states[side.name] = states[side.name].with_arrivals(new_rows, number * PER_MICRO_BATCH)
             states[side.name] = _taken(side, states[side.name], times)
         found = self._changes(states, times, origin, groups)
         for side in self._windowed.sides:

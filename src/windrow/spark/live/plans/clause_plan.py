@@ -372,17 +372,19 @@ class ClausePlan(RowtimePlan):
                     )
                 )
             self._refuse_streams_inside(clause)
-            come = beside(gateway, clause.rows, relations)
-            gathered = come.why_not_row_by_row(self.tokens, self.span, clause.span)
-            if gathered is not None and come.is_relation:
+            source = beside(gateway, clause.rows, relations)
+            gathered = source.why_not_row_by_row(self.tokens, self.span, clause.span)
+            if gathered is not None and source.is_relation:
                 return WhyRelation(gathered, below=True)
             if gathered is not None:
                 raise gathered
-            if order_key(0) not in come.rowtimes or clause.order_by[0][1].descending:
+            if order_key(0) not in source.rowtimes or clause.order_by[0][1].descending:
                 raise self._other_order(clause)
 
             follows = any(self._waits(key) for key in clause.rows.relations())
-            made = bind_live(gateway, clause, rows, self.scale, come.rowtimes, come.lineage, follows=follows)
+            made = bind_live(
+                gateway, clause, rows, self.scale, source.rowtimes, source.lineage, follows=follows
+            )
             clauses.append(made)
             gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.displayed)
             lineage = made.lineage if may_end(self._ends_of(made.keys)) else ()
@@ -423,7 +425,7 @@ class ClausePlan(RowtimePlan):
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         outputs: dict[str, PartOutput] = {}
         for name in self.read:
-            one = batch.coming(name)
+            one = batch.output(name)
             outputs[name] = one.output
             gateway.frames[name] = one.rows.select(*map(quoted, one.stream.columns))
         for clause in self.clauses:
