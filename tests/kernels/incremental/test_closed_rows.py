@@ -54,7 +54,7 @@ class Side:
         since = -LAST if times.since is None else times.since
         now = [row for row in self.all if since <= row[2] < times.until]
         table = pa.table([list(part) for part in zip(*now, strict=True)] or [[], [], []], schema=SCHEMA)
-        self.retained = self.window.taken(self.retained, table, np.zeros(len(now), np.int64), self.marked)
+        self.retained = self.window.with_new(self.retained, table, np.zeros(len(now), np.int64), self.marked)
         return self.retained
 
     def leave(self, times: Times) -> None:

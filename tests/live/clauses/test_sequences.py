@@ -303,7 +303,7 @@ def test_windows_of_matches_are_evaluated_in_memory(session, tmp_path, anew):
         ({(at(17), ("a", 1, 2)): -1, (at(17), ("a", 2, 32)): 1}, 0, 40),
     ]
     plan, sink = session.sql(query)._live, Memory()
-    assert [one.keeps for one in plan.unbounded() if one.operator.endswith(") [RANGE UNBOUNDED]")] == [
+    assert [one.retains for one in plan.unbounded() if one.operator.endswith(") [RANGE UNBOUNDED]")] == [
         "some numbers for each key"
     ]
     steps, found, rows_in = micro_batches_of(plan, sink, tmp_path, "diff", "keep"), [], 0

@@ -183,7 +183,7 @@ def test_tasks_say_that_a_delay_without_groups_retains_all_rows(session, tmp_pat
 
 def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_path):
     def kept(query):
-        return session.sql(query)._live.keeps
+        return session.sql(query)._live.retains
 
     assert kept(f"{COUNTS.format('s')} EMIT STREAM ALLOWED LATENESS 5").endswith("can change them")
     assert kept("SELECT * FROM s EMIT STREAM") == "no rows"
@@ -193,7 +193,7 @@ def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_pat
     )
     assert kept("SELECT s.k FROM s JOIN r ON s.k = r.k EMIT STREAM").endswith("of a join")
     lives = session.sql("SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM STATE LIFETIME 5")
-    assert lives._live.keeps.startswith("rows until the watermark has passed their sessions")
+    assert lives._live.retains.startswith("rows until the watermark has passed their sessions")
     assert "state: groups until the watermark has passed the end of their STATE LIFETIME" in lives.plan()
     with refused("MISSING_KEY"):
         lives.start(Memory(), mode="upsert")

@@ -142,13 +142,13 @@ class SetOperator:
         rows = pa.concat_tables([side.rows for side in sides])
         if carry.store is not None:
             is_right = np.repeat([False, True][: len(sides)], [side.rows.num_rows for side in sides])
-            rows = self._taken(
+            rows = self._counted(
                 carry, carry.store, rows, is_right, [region for regions in fresh for region in regions]
             )
         both = iter(fresh[0]) if len(sides) == 1 else _of_both(carry.covers, fresh)
         return Delta(rows, carry.announced.news(both)), carry
 
-    def _taken(
+    def _counted(
         self, carry: SetCarry, store: Trace, rows: pa.Table, is_right: Bools, fresh: list[Region]
     ) -> pa.Table:
         order, bounds = sorted_partitions(rows, tuple(rows.column_names), ())

@@ -440,8 +440,8 @@ def selected(bound: BoundMatch, frame: DataFrame) -> DataFrame:
     )
     scope = frame.select(*frame.columns, *(F.col(value).alias(name) for name, value in draft.scope))
     names = [name for name, _ in (*draft.before, *draft.after)]
-    shown = (visible_field(name) or name for name in names)
-    columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(shown)]
+    visible = (visible_field(name) or name for name in names)
+    columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(visible)]
     measures = []
     for name, text in draft.texts:
         whole = SqlText.of("(", text, ")")

@@ -383,7 +383,7 @@ class LiveQuery:
                 raise RuntimeError(INTERRUPTED)
             try:
                 began = time.monotonic()
-                tries = self._taken(batch, number)
+                tries = self._process(batch, number)
             except Exception as error:
                 if self._is_stopping:
                     raise RuntimeError(INTERRUPTED) from None
@@ -400,7 +400,7 @@ class LiveQuery:
         if self._notify is not None and self._progress:
             self._notify(self._progress)
 
-    def _taken(self, batch: DataFrame, number: int) -> int:
+    def _process(self, batch: DataFrame, number: int) -> int:
         """Process a micro-batch, and retry it if a Spark worker has failed; returns the number of
         attempts.
         """

@@ -64,11 +64,11 @@ class Unbounded:
     """An operator with unbounded state: what it retains, and what would bound it."""
 
     operator: str
-    keeps: str
+    retains: str
     needs: str
 
     def __str__(self) -> str:
-        return f"{self.operator} retains {self.keeps}: {self.needs}"
+        return f"{self.operator} retains {self.retains}: {self.needs}"
 
 
 class ClauseView(Protocol):

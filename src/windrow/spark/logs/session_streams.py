@@ -107,9 +107,11 @@ class StreamArrivals:
         """The punctuations of the stream, with their processing times."""
         if self.known_punctuations is not None or self.patterns is None or self.columns is None:
             return self.known_punctuations or ()
-        said = F.col(PATTERN).isNotNull()
+        has_pattern = F.col(PATTERN).isNotNull()
         first = self.entries.groupBy(PRODUCER).agg(F.min(PTIME).alias(PTIME))
-        found = self.patterns.where(said).unionByName(first.withColumn(PATTERN, F.lit(None).cast("string")))
+        found = self.patterns.where(has_pattern).unionByName(
+            first.withColumn(PATTERN, F.lit(None).cast("string"))
+        )
         try:
             rows = found.select(PTIME, PRODUCER, PATTERN).collect()
         except PySparkException as error:

@@ -99,7 +99,7 @@ def _complete(
     if not query.how.watermark or not rows.num_rows:
         return {}
     first = {group: row for row, group in reversed(list(enumerate(groups)))}
-    punctuation = _promised(query, rows.take(list(first.values())), names, instants)
+    punctuation = _punctuated(query, rows.take(list(first.values())), names, instants)
     examples = rows.take(list(first.values()))
     frame = query.gateway.spark.createDataFrame(examples).toDF(*names)
     flags = [query.is_complete(tick).alias(f"f{number}") for number, tick in enumerate(instants)]
@@ -113,7 +113,7 @@ def _complete(
     return dict(zip(first, both, strict=True))
 
 
-def _promised(
+def _punctuated(
     query: Emitted, examples: pa.Table, names: tuple[str, ...], instants: list[int]
 ) -> list[list[bool]]:
     """For each row, whether punctuations of all its streams have closed it at each instant."""

@@ -57,7 +57,7 @@ class BracketWindow:
     row_slide: int = 1
     by_value: tuple[str, str] | None = None
 
-    def taken(
+    def with_new(
         self, retained: TimedRows, rows: pa.Table, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()
     ) -> TimedRows:
         """The retained rows after new rows, all of them later than those retained before.

@@ -13,7 +13,7 @@ from windrow.kernels.incremental import InputState, ProgramFragment
 from windrow.kernels.stored import ROWS_BEFORE_STATE, from_stored, stored
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
-from windrow.streams.admission.parts import Said
+from windrow.streams.admission.parts import EntrySummary
 
 __all__ = [
     "BucketState",
@@ -56,7 +56,7 @@ class Moment:
 
     number: int
     now: int
-    said: Mapping[int, Said]
+    summaries: Mapping[int, EntrySummary]
 
 
 class BucketState(Protocol):

@@ -27,7 +27,7 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.streams import Position
-from windrow.streams.admission.parts import Refused, Said
+from windrow.streams.admission.parts import EntrySummary, Refused
 
 __all__ = ["ExecutorSteps"]
 
@@ -175,7 +175,7 @@ class ExecutorSteps(MicroBatches):
         state = self._state(committed)
         if isinstance(self._plan, EmittedPlan):
             windows = {side.stream: state.windows[side.name] for side in self._graph.sides}
-            return timed_state_of(self._plan, committed, windows, self._plan.keeps, state.operators)
+            return timed_state_of(self._plan, committed, windows, self._plan.retains, state.operators)
         return state_of(self._plan, committed, state.waiting, state.windows, on_one_scale=True)
 
     def _state(self, committed: CommittedBatch) -> _InAll:
@@ -193,7 +193,7 @@ class ExecutorSteps(MicroBatches):
             return before or Position("")
         stream = self._graph.streams[place][2]
         assert stream.live is not None
-        said = Said(*known[0].said[place])  # all buckets know the same
+        summary = EntrySummary(*known[0].summaries[place])  # all buckets know the same
         late, rejected, quarantined = (
             sum(getattr(one, name).get(place, 0) for one in known)
             for name in ("late", "rejected", "quarantined")
@@ -201,7 +201,7 @@ class ExecutorSteps(MicroBatches):
         refused = Refused(late, rejected, quarantined, known[0].quarantined_bounds.get(place, 0))
         rows_in = sum(one.arrived.get(place, 0) for one in known)
         in_all = rows_in if before is None else rows_in + before.watermark.admitted + before.watermark.refused
-        return Position("", watermark=said.state(stream.live.ordering, in_all, refused))
+        return Position("", watermark=summary.state(stream.live.ordering, in_all, refused))
 
     def _late_in_all(self, positions: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
         """How many of the rows so far are late: with EMIT, rows below an estimated watermark alone

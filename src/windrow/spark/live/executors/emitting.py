@@ -165,7 +165,7 @@ class Emitting:
             return found
 
         self._left = [0 for _ in self.windows]  # how many rows were left the last time
-        self._taken = 0  # how many rows operators have processed since they were rebuilt
+        self._processed = 0  # how many rows operators have processed since they were rebuilt
         self.run = EmitRun(self.work.program, Run(self.work.program.program, not_here), mapped)
         self._judges = {
             name: [(one, [Run(each, not_here) for each in one.conditions]) for one in judges]
@@ -245,7 +245,7 @@ class Emitting:
 
     def again(self, since: int | None) -> None:
         """Restore the state of operators, from the rows that arrived after a processing time."""
-        self.known, self._taken = self.all_known(), 0
+        self.known, self._processed = self.all_known(), 0
         if self.frontier is not None and since != self.frontier:
             self.advance([one.state.retained.rows for one in self.windows], (since, self.frontier))
 
@@ -268,7 +268,7 @@ class Emitting:
                 self._left[at] = len(one.state.retained)
         firsts = [pc.min(one.state.retained.rows.column(ARRIVED)).as_py() for one in self.windows]
         self._forget_marks(min((first for first in firsts if first is not None), default=None))
-        if self._taken > 2 * sum(len(one.state.retained) for one in self.windows) + SPARE:
+        if self._processed > 2 * sum(len(one.state.retained) for one in self.windows) + SPARE:
             self.run.empty()
             self.again(None)
 
@@ -286,7 +286,7 @@ class Emitting:
     def advance(self, rows: Sequence[pa.Table], span: tuple[int | None, int]) -> pa.Table:
         """The output for rows of each source from one processing time, excluded, to another."""
         since, _ = span
-        self._taken += sum(table.num_rows for table in rows)
+        self._processed += sum(table.num_rows for table in rows)
         return self.run.advance(rows, self.reached(self.known), span, self.origin if since is None else None)
 
     def _move(self, moment: Moment) -> None:
@@ -294,7 +294,7 @@ class Emitting:
         moved = []
         for place, stream in enumerate(self.task.streams):
             scale, known = (
-                moment.said[place].watermark(stream.ordering),
+                moment.summaries[place].watermark(stream.ordering),
                 self.known.setdefault(stream.name, []),
             )
             if scale is not None and (not known or known[-1][1] != scale):

@@ -168,7 +168,7 @@ class Windowed:
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """Rows with `ENTER` and `LEAVE`; those present before enter at `EARLIER`."""
         new_tables, self.new_tables = self.new_tables, [[] for _ in self.windows]
-        until = self.task.frontier(moment.said)
+        until = self.task.frontier(moment.summaries)
         if self.work.passes_on:
             return self._passed(new_tables[0], account, moment.number, until)
         for one, tables in zip(self.windows, new_tables, strict=True):
@@ -182,7 +182,7 @@ class Windowed:
         waited, times = self._waiting, Times(self.frontier, until)
         inputs = self.work.operator.inputs
         for one, side in zip(self.windows, inputs, strict=True):
-            one.state = one.state.taken(side, times)
+            one.state = one.state.advanced(side, times)
         rows = self.rows_of_operator(times)
         for one, side in zip(self.windows, inputs, strict=True):
             one.state = one.state.after(side, times)

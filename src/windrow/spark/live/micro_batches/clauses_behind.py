@@ -180,5 +180,5 @@ class ClausesBehind:
         stream = self._plan.catalog.streams[name]
         own = [F.col(quoted(one)).alias(inside(0, one)) for one in stream.columns]
         frame, columns = self._reading(rows.select(*own, ROWTIME, *stream.ties), 0, name, F.lit(True))
-        shown = (F.col(quoted(made)).alias(one) for one, made in columns.items())
-        return frame.select(*shown, ROWTIME, *stream.ties)
+        renamed = (F.col(quoted(made)).alias(one) for one, made in columns.items())
+        return frame.select(*renamed, ROWTIME, *stream.ties)

@@ -92,7 +92,7 @@ class _Known:
     number: int
     evaluation: EmitEvaluation
     rows: Mapping[str, InputState]
-    taken: int
+    processed: int
     carried: Carried | None = None
 
 
@@ -232,10 +232,14 @@ class EmittedSteps(InMemorySteps):
         committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
         rows, committed = self._merged(rows, committed, carried)
         committed = self._with_waiting(committed, judged.waiting)
-        taken = known.taken + collected.count
+        processed = known.processed + collected.count
         # rows that are not needed stay in operators until these are built anew, as after a restart
-        if taken <= 2 * len(arrived) + _SPARE or known.evaluation.retained <= _SPARE or carried is not None:
-            self._known_last = _Known(number, known.evaluation, rows, taken, carried)
+        if (
+            processed <= 2 * len(arrived) + _SPARE
+            or known.evaluation.retained <= _SPARE
+            or carried is not None
+        ):
+            self._known_last = _Known(number, known.evaluation, rows, processed, carried)
         return Done(committed, collected.count, emitted)
 
     @cached_property
@@ -313,8 +317,8 @@ class EmittedSteps(InMemorySteps):
         if before.frontier is not None and before.frontier != since:
             assert before.origin is not None
             self._changes_by(evaluation, rows, before.moves, (since, before.frontier), before.origin)
-        taken = sum(len(state.retained) for state in rows.values())
-        return _Known(before.number, evaluation, rows, taken, carried)
+        processed = sum(len(state.retained) for state in rows.values())
+        return _Known(before.number, evaluation, rows, processed, carried)
 
     def _changes_by(
         self,
@@ -531,7 +535,7 @@ class EmittedSteps(InMemorySteps):
         committed = self._checkpoint.last()
         retained = {name: self._retained_of(committed, name) for _, name, _ in self.streams()}
         return timed_state_of(
-            self._plan, committed, retained, self._query.keeps, self._operators_of(committed)
+            self._plan, committed, retained, self._query.retains, self._operators_of(committed)
         )
 
     def _operators_of(self, committed: CommittedBatch) -> Counted | None:

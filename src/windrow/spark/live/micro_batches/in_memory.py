@@ -167,16 +167,16 @@ class InMemorySteps(MicroBatches):
     def _collected_directly(self, before: CommittedBatch) -> CollectedBatch | None:
         """The same for files that are read here; None if Spark must read."""
         try:
-            taken = None if self._direct is None else self._direct.take()
+            direct = None if self._direct is None else self._direct.take()
         except WindrowError:  # maybe of a row that is late
             return None
-        if taken is None:
+        if direct is None:
             return None
-        count = sum(rows.num_rows for rows in taken.entries.values())
-        now = self._now(taken.now if count else None, before)
+        count = sum(rows.num_rows for rows in direct.entries.values())
+        now = self._now(direct.now if count else None, before)
         found, firsts = {}, {}
         for _, name, stream in self.streams():
-            entries = taken.entries[name]
+            entries = direct.entries[name]
             one = arrivals(
                 name,
                 stream,
@@ -184,10 +184,10 @@ class InMemorySteps(MicroBatches):
                 before.positions.get(name),
                 now,
                 timed=self._timed,
-                columns=taken.columns[name],
+                columns=direct.columns[name],
             )
             if self._asks_whole(one):
-                whole = taken.whole(name)
+                whole = direct.whole(name)
                 if whole is None:
                     return None
                 one = replace(
@@ -198,7 +198,7 @@ class InMemorySteps(MicroBatches):
             if entries.num_rows:
                 firsts[name] = now
             found[name] = one
-        taken.count()
+        direct.count()
         return CollectedBatch(found, count, now, firsts)
 
     def _collected_narrowly(self, narrow: Narrow, before: CommittedBatch) -> CollectedBatch | None:

@@ -102,7 +102,7 @@ class WholeStreamsSteps(InMemorySteps):
         state = self._state(committed)
         counts = [] if state.carry is None else state.carry.retained
         found = state_of(self._plan, committed, {}, {})
-        unbounded = {one.operator: f"{one.keeps}: {one.needs}" for one in self._plan.unbounded()}
+        unbounded = {one.operator: f"{one.retains}: {one.needs}" for one in self._plan.unbounded()}
         operators = [
             StateRow("operator", node.name, rows=sum(rows), why=unbounded.get(node.name, NOT_CLOSED))
             for node, rows in zip(self._blocking.graph.nodes, counts, strict=False)

@@ -124,7 +124,7 @@ class WindowedSteps(InMemorySteps):
         new_rows = {side.name: self._columns.rows(side, arrived.rows[side.stream]) for side in self._sides}
         until, emitted = arrived.until, 0
         origin = before.origin if arrived.origin is None else arrived.origin
-        reached = None if until is None else self._plan.taken_before(until)
+        reached = None if until is None else self._plan.upper_bound(until)
         if reached is not None and origin is None:
             waiting = [*(one.waiting for one in states.values()), *new_rows.values()]
             firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waiting]
@@ -219,7 +219,7 @@ class WindowedSteps(InMemorySteps):
         self, frame: DataFrame, at: int, name: str, is_row: Column
     ) -> tuple[DataFrame, dict[str, str]]:
         frame, sides = self._columns.reading(frame, at, name, is_row)
-        return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
+        return frame, {own: column for columns in sides.values() for own, column in columns.items()}
 
     def _states(self, before: CommittedBatch) -> dict[str, InputState]:
         """The state after the last micro-batch."""
@@ -310,9 +310,9 @@ class WindowedSteps(InMemorySteps):
         schema = StructType([StructField(name, field.dataType) for name, field in fields])
         schema = schema.add(ROWTIME, LongType())
         frame = frame_of_collected(self._spark, rows.rename_columns(schema.names), schema)
-        shown = frame.toDF(*windowed.names, ROWTIME)
+        frame = frame.toDF(*windowed.names, ROWTIME)
         with self._gateway.translated():
-            return sink.insert(Stream(shown, windowed.names, self._scale), until, before)
+            return sink.insert(Stream(frame, windowed.names, self._scale), until, before)
 
     def _put(self, sink: Sink, output: pa.Table, number: int) -> int:
         """Write changes to the sink."""

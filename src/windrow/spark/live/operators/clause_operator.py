@@ -246,7 +246,7 @@ class LiveClause:
         ended: Ended | None,
     ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
         spark, kernel, number = gateway.spark, self.kernel, span.number
-        new_rows, retained = keyed.toArrow(), _kept(span, name, kernel.growing.partition)
+        new_rows, retained = keyed.toArrow(), _retained_before(span, name, kernel.growing.partition)
 
         def is_due(rows: pa.Table) -> Bools:
             column = rows.column(self.rowtime)
@@ -256,7 +256,7 @@ class LiveClause:
             return due if ended is None else due | ended.rows(rows)
 
         if self.follows:
-            new_rows, waits = _kept(span, _waiting(name), ()).due(new_rows, is_due, number)
+            new_rows, waits = _retained_before(span, _waiting(name), ()).due(new_rows, is_due, number)
             span.to_retain[_waiting(name)] = waits
             new_rows = self._ranked(spark, fragment, new_rows)
         if self.pairs is None:
@@ -485,7 +485,7 @@ def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
             return pa.array([until * scale.nanoseconds // 1000], pa.int64()).cast(arrow_of(kind))
 
 
-def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> RetainedRows:
+def _retained_before(span: InstantSpan, name: str, key: tuple[str, ...]) -> RetainedRows:
     """The rows that the last micro-batch retained under a name, in memory."""
     before = span.before(name)
     return RetainedRows(key) if before is None else before

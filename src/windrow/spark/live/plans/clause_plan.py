@@ -168,7 +168,7 @@ class ClausePlan(RowtimePlan):
         streams = self.catalog.streams
         for other in rest:
             if streams[other].scale != streams[first].scale:
-                kinds = [_shown(streams[name].scale) for name in (first, other)]
+                kinds = [_scale_text(streams[name].scale) for name in (first, other)]
                 raise AnalysisError(
                     f"rowtimes of {first} are {kinds[0]}, but those of {other} are {kinds[1]}",
                     condition="MIXED_ROWTIMES",
@@ -307,11 +307,11 @@ class ClausePlan(RowtimePlan):
         if is_over or kind == "time" or (kind == "rows" and not kernel.growing.partition):
             return None
         opens = "matches" if isinstance(clause.clause, Match) else "windows"
-        keeps = "the last rows of every partition" if kind == "rows" else f"the rows of open {opens}"
-        promises = " and ".join(dict.fromkeys(map(str, ends)))
+        retains = "the last rows of every partition" if kind == "rows" else f"the rows of open {opens}"
+        sources = " and ".join(dict.fromkeys(map(str, ends)))
         by = "WITHIN" if isinstance(clause.clause, Match) else "an END by the rowtime"
-        needs = by + (f", or punctuations of {promises}," if promises else "") + " would bound it"
-        return Unbounded(_written(clause), keeps, needs)
+        needs = by + (f", or punctuations of {sources}," if sources else "") + " would bound it"
+        return Unbounded(_written(clause), retains, needs)
 
     def fingerprint(self) -> dict[str, Any]:
         """The identity of the query, and the columns of its retained rows."""
@@ -539,6 +539,6 @@ def _written(clause: LiveClause) -> str:
     return "MATCH_RECOGNIZE" if isinstance(written, Match) else f"WINDOW BY {written.name}"
 
 
-def _shown(scale: TimeScale) -> str:
+def _scale_text(scale: TimeScale) -> str:
     unit = f" in {scale.unit.lower()}s" if scale.kind == "bigint" else ""
     return f"of type {scale.kind.upper()}{unit}"

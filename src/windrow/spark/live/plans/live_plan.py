@@ -36,7 +36,15 @@ from windrow.streams import FOREVER, NamedStream, Ordering
 from windrow.syntax.canonical_text import canonical_text
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["BUFFERED_ROWS", "ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "said_of", "texts_of"]
+__all__ = [
+    "BUFFERED_ROWS",
+    "ContinuousPlan",
+    "LivePlan",
+    "ReaderPlan",
+    "RowtimePlan",
+    "order_text",
+    "texts_of",
+]
 
 BUFFERED_ROWS = "rows that the watermark has not passed"
 """The description of buffered rows."""
@@ -219,7 +227,7 @@ class LivePlan(ABC):
         """Whether each output row is derived from one row of a stream, and has its rowtime."""
         return False
 
-    def taken_before(self, frontier: int) -> int:
+    def upper_bound(self, frontier: int) -> int:
         """The first instant whose rows a micro-batch with this frontier leaves to later ones.
 
         Rows at the frontier itself may still arrive. Operators that need all rows of an instant wait for
@@ -241,7 +249,7 @@ class LivePlan(ABC):
         streams = {
             name: [
                 *self.catalog.streams[name].frame.schema.simpleString().split(","),
-                *said_of(live.ordering),
+                *order_text(live.ordering),
                 live.identity,
             ]
             for name in sorted(self.streams)
@@ -276,10 +284,10 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def said_of(ordering: Ordering) -> list[str]:
+def order_text(ordering: Ordering) -> list[str]:
     """A stream's order in the form of checkpoints: without FUTURE as in versions that did not know it."""
-    said = f"Ordering(lag={ordering.lag}, is_promise={ordering.is_promise})"
-    return [said] if ordering.future is None else [said, str(ordering.future)]
+    text = f"Ordering(lag={ordering.lag}, is_promise={ordering.is_promise})"
+    return [text] if ordering.future is None else [text, str(ordering.future)]
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelationNode
     read = read_live(gateway, catalog, query, definition.reader)
     if read.gathers or read.mixes_rowtimes or read.plan is None:
         return of_its_own
-    shown = [column.name for column in read.plan.columns]
-    names = dict(zip(definition.names, shown, strict=True))
+    plan_columns = [column.name for column in read.plan.columns]
+    names = dict(zip(definition.names, plan_columns, strict=True))
     rowtime = next((name for name, own in names.items() if own in read.rowtimes), None)
     rowtimes = frozenset([] if rowtime is None else [rowtime])
     return LiveRelationNode(columns, rowtimes, tuple(feed.only(names) for feed in read.lineage))
