@@ -229,9 +229,9 @@ class Operated:
         if not any(map(len, marks)):
             return
         if self.operator.name != "join":
-            touched = np.concatenate(marks)
+            affected = np.concatenate(marks)
             yield tuple(
-                self._near(each.whole(trace, touched, times), times)
+                self._near(each.whole(trace, affected, times), times)
                 for each, trace in zip(moves, self.sides, strict=True)
             )
             return

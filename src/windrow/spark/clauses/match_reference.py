@@ -52,7 +52,7 @@ __all__ = ["MatchReference", "with_parameters"]
 Value = Callable[[Any], Any]
 _FIRST, _LAST = "__first", "__last"
 """The keys of a match's first row and of the current row, besides the columns of the first."""
-_REQUEST = "__asked"
+_LIST = "__list"
 """The index of a list among those that Spark aggregates together."""
 
 
@@ -217,7 +217,7 @@ class MatchReference:
         """An aggregate that Spark evaluates anew, over a list."""
         kind = self.analyzer.aggregate(leaf, self.analyzer.scope(self.draft.arguments))
         fields = [StructField(leaf.name, kind), StructField(MATCH_NUMBER, LongType())]
-        schema = StructType([*fields, StructField(_REQUEST, LongType())])
+        schema = StructType([*fields, StructField(_LIST, LongType())])
 
         def answered(rows: Sequence[tuple[Any, int]]) -> list[Any]:
             numbered = [(*row, place) for place, row in enumerate(rows)]
@@ -229,7 +229,7 @@ class MatchReference:
                 steady=self.gateway.is_steady,
             )
             with self.gateway.translated():
-                values = {row[0]: plain(row[1]) for row in found.select(_REQUEST, leaf.name).collect()}
+                values = {row[0]: plain(row[1]) for row in found.select(_LIST, leaf.name).collect()}
             return [values[place] for place in range(len(rows))]
 
         answers = KnownAnswers(answered)

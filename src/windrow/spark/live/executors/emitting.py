@@ -240,7 +240,7 @@ class Emitting:
             if self.work.has_state:
                 one.state = _with(one.state, table, moment.number * PER_MICRO_BATCH)
         account.used -= late
-        self._let_go()
+        self._drop_unneeded()
         return changes
 
     def again(self, since: int | None) -> None:
@@ -249,7 +249,7 @@ class Emitting:
         if self.frontier is not None and since != self.frontier:
             self.advance([one.state.retained.rows for one in self.windows], (since, self.frontier))
 
-    def _let_go(self) -> None:
+    def _drop_unneeded(self) -> None:
         """Drop rows on which no change depends any more; checked again when their number has doubled."""
         streams = self.work.program.streams
         watermark = least_watermark(

@@ -373,11 +373,11 @@ class ClausePlan(RowtimePlan):
                 )
             self._refuse_streams_inside(clause)
             source = beside(gateway, clause.rows, relations)
-            gathered = source.why_not_row_by_row(self.tokens, self.span, clause.span)
-            if gathered is not None and source.is_relation:
-                return WhyRelation(gathered, below=True)
-            if gathered is not None:
-                raise gathered
+            refusal = source.why_not_row_by_row(self.tokens, self.span, clause.span)
+            if refusal is not None and source.is_relation:
+                return WhyRelation(refusal, below=True)
+            if refusal is not None:
+                raise refusal
             if order_key(0) not in source.rowtimes or clause.order_by[0][1].descending:
                 raise self._other_order(clause)
 

@@ -26,7 +26,7 @@ from windrow.spark.live.plans.read_names import live_windows, reads, sequences_o
 from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
 from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
-from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read_live, shows_instant
+from windrow.spark.live.reading.origins import enters_at_rowtime, passes_on, read_live, shows_instant
 from windrow.spark.live.reading.windowed_queries import planned_windows, scale_of
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
@@ -407,10 +407,10 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         """How one of its columns follows the rowtime."""
         assert isinstance(self.query, StreamQuery)
         query = self.gateway, self.catalog, self.query, self.reader
-        comes = passes_on(*query) or comes_at_rowtime(*query)
-        if not comes and shows_instant(self._read, self.query, place):
+        is_at_rowtime = passes_on(*query) or enters_at_rowtime(*query)
+        if not is_at_rowtime and shows_instant(self._read, self.query, place):
             return None
-        if not comes or self._read.plan is None:
+        if not is_at_rowtime or self._read.plan is None:
             raise self.rowtime_differs(place, "it may differ from the rowtime of a row")
         try:
             return moved_rowtime(self.gateway, self._read, place)
