@@ -28,12 +28,12 @@ def test_events_are_the_same_each_time_and_no_later_than_is_said(disorder):
     }
     for table in found.values():
         columns = (table.column(name).cast(pa.int64()) for name in ("dateTime", "upto", "arrived"))
-        times, known, came = (column.to_numpy(zero_copy_only=False) for column in columns)
-        times, is_sorted = times[:-1], (came[1:] >= came[:-1]).all()
+        times, known, arrived = (column.to_numpy(zero_copy_only=False) for column in columns)
+        times, is_sorted = times[:-1], (arrived[1:] >= arrived[:-1]).all()
         assert is_sorted
         assert (times[1:] >= known[:-2]).all()  # what is said to be over is over
-        assert (came[:-1] > times).all()
-        assert (came[:-1] - times <= (disorder + 0.5) * 1e6 + 1e3).all()
+        assert (arrived[:-1] > times).all()
+        assert (arrived[:-1] - times <= (disorder + 0.5) * 1e6 + 1e3).all()
         assert (times.max() - BEGIN * 1000) / 1e6 == pytest.approx(25, abs=0.3)
         in_order = (times[1:] >= times[:-1]).all()
         assert in_order == (disorder == 0)

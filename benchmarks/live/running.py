@@ -168,20 +168,20 @@ def _against_flink(
         }
         for files in (_FILES, 1)
     )
-    emitted, came = -1, 0
+    emitted, rows_in = -1, 0
     times: dict[str, list[tuple[float, float]]] = {"windrow": [], "flink": []}
     for _ in range(rounds):
         answers = [_asked("windrow", name, read["windrow"], "csv") for read in (first, whole)]
-        came, emitted = sum(rows for *_, rows in answers[1]["batches"]), answers[1]["rows"]
+        rows_in, emitted = sum(rows for *_, rows in answers[1]["batches"]), answers[1]["rows"]
         at_first = sum(rows for *_, rows in answers[0]["batches"])
         times["windrow"].append((answers[0]["seconds"], answers[1]["seconds"]))
         begun, ended = (_seconds_of_flink(case, read["flink"], flink) for read in (first, whole))
         times["flink"].append((begun, ended))
     for system, taken in times.items():
         least, most = (median(seconds) for seconds in zip(*taken, strict=True))
-        steady = (came - at_first) / max(most - least, _TICK)
+        steady = (rows_in - at_first) / max(most - least, _TICK)
         given = emitted if system == "windrow" else -1
-        yield Figure(name, "flink", system, came, came / most, 0.0, 0.0, given, steady=steady)
+        yield Figure(name, "flink", system, rows_in, rows_in / most, 0.0, 0.0, given, steady=steady)
 
 
 _FILES = 8

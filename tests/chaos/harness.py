@@ -472,7 +472,7 @@ class _Run:
         for source in self.sources:
             if late.get(source.name, Counter()) != source.late:
                 found.wrong.append(f"late rows of {source.name} differ")
-        found.rows = sum(source.came for source in self.sources)
+        found.rows = sum(source.row_count for source in self.sources)
         found.late = sum(source.late.total() for source in self.sources)
         found.given = sum(one.num_rows for one in given)
         counts = loads((self.folder / PROGRESS).read_text())

@@ -39,7 +39,7 @@ class Source(Protocol):
         """Make known to a session what has arrived, as a recorded stream."""
 
     @property
-    def came(self) -> int:
+    def row_count(self) -> int:
         """How many rows have arrived."""
 
     @property
@@ -68,7 +68,7 @@ class Arriving:
             at = max(0, time + chance.randint(-3, 1))
             bound = time - 3 if chance.random() < 0.2 else None
             rows.append(
-                (chance.choice(self.producers), at, chance.randint(0, 2), self.came + len(rows), bound)
+                (chance.choice(self.producers), at, chance.randint(0, 2), self.row_count + len(rows), bound)
             )
         self._put(rows)
 
@@ -81,7 +81,7 @@ class Arriving:
         session.stream(self.name, whole, rowtime="ts", unit="seconds", ptime="n")
 
     @property
-    def came(self) -> int:
+    def row_count(self) -> int:
         return sum(ts is not None for _, ts, *_ in self._entries)
 
     @property
@@ -155,7 +155,7 @@ class Named:
             NamedStream.create(self.folder, columns, "ts", unit="seconds", ordering=ordering)
         self.stream = NamedStream.open(self.folder)
         self._attached: dict[str, Producer] = {}
-        self.came = 0
+        self.row_count = 0
 
     def declare(self, session: Session) -> None:
         session.stream(self.name, self.stream)
@@ -166,12 +166,12 @@ class Named:
             if producer is None:
                 producer = self._attached[name] = self.stream.producer(name)
             rows = []
-            for _ in range(chance.randint(0, 3) or not self.came):
+            for _ in range(chance.randint(0, 3) or not self.row_count):
                 at = max(0, time + chance.randint(-1, 2))
-                rows.append({"ts": at, "k": chance.randint(0, 2), "v": self.came + len(rows)})
+                rows.append({"ts": at, "k": chance.randint(0, 2), "v": self.row_count + len(rows)})
             if rows:
                 producer.insert(rows)
-                self.came += len(rows)
+                self.row_count += len(rows)
             says = chance.random()
             if says < 0.2:
                 producer.bound(time)

@@ -99,8 +99,8 @@ def _streaming(stage: Fragment, rows: pa.Table) -> Iterator[dict[str, object]]:
     place = np.arange(rows.num_rows) - np.repeat(bounds[:-1], np.diff(bounds))
     kept = None
     for step in range(int(place.max(initial=0)) + 2):
-        came = ordered.filter(pa.array(place == step))
+        new_rows = ordered.filter(pa.array(place == step))
         is_last = step > place.max(initial=0)
-        given, kept = advance(growing, kept, came, None if is_last else _NOTHING_KNOWN)
+        given, kept = advance(growing, kept, new_rows, None if is_last else _NOTHING_KNOWN)
         for batch in given:
             yield from batch.to_pylist()

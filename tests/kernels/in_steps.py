@@ -68,10 +68,10 @@ def in_micro_batches(
     rows, step_of = rows.take(pa.array(shuffled)), step_of[shuffled]
     steps = int(step_of.max(initial=0)) + 1
     for step in range(steps + 1):
-        came = rows.filter(pa.array(step_of == step))
+        new_rows = rows.filter(pa.array(step_of == step))
         if whole is not None:
-            kept, came = answered(growing, whole, kept, came)
-        batches, kept = advance(growing, kept, came, frontier_of(step) if step < steps else None)
+            kept, new_rows = answered(growing, whole, kept, new_rows)
+        batches, kept = advance(growing, kept, new_rows, frontier_of(step) if step < steps else None)
         found += batches
     assert kept is not None
     assert not kept.num_rows
@@ -98,12 +98,12 @@ def asked_elsewhere(plan: WindowPlan, sides: set[str]) -> WindowPlan:
 
 
 def answered(
-    growing: Growing, plan: WindowPlan, kept: pa.Table | None, came: pa.Table
+    growing: Growing, plan: WindowPlan, kept: pa.Table | None, new_rows: pa.Table
 ) -> tuple[pa.Table | None, pa.Table]:
     """Both with where the predicates of a plan hold first among the rows of a step, of which no others are
     known: as if nothing followed them.
     """
-    suffix = suffix_of(kept, came, growing.partition, growing.order, (*growing.carried, PLACE))
+    suffix = suffix_of(kept, new_rows, growing.partition, growing.order, (*growing.carried, PLACE))
     rows = CountedRows(plan, suffix.table, suffix.bounds, suffix.at)
     label = label_rows(plan, rows, np.flatnonzero(~suffix.is_done))
     windows = windows_at(plan, rows, label)

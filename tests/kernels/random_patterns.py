@@ -29,7 +29,7 @@ from windrow.kernels.patterns.pattern_plan import (
 )
 from windrow.kernels.patterns.program import compile_pattern
 from windrow.kernels.patterns.tree import Choice, Edge, Label, Repeat, Sequence, Tree
-from windrow.kernels.reference.match_recognize import Clause, Seen
+from windrow.kernels.reference.match_recognize import Clause, MatchView
 from windrow.kernels.window_plan import ColumnRef, ConstantRef, Number, Operation, PairExpression
 
 A, B, C = Label(0), Label(1), Label(2)
@@ -60,13 +60,13 @@ def compare(operator: str, *operands: PairExpression) -> Operation:
     return Operation(operator, operands)
 
 
-def x(seen: Seen, at: int | None) -> int | None:
-    low, high = seen.area or (0, len(seen.rows))
-    return seen.rows[at]["x"] if at is not None and low <= at < high else None
+def x(view: MatchView, at: int | None) -> int | None:
+    low, high = view.area or (0, len(view.rows))
+    return view.rows[at]["x"] if at is not None and low <= at < high else None
 
 
-def of(seen: Seen, members: set[int], offset: int = 0, *, first: bool = False) -> int | None:
-    found = [row for row, label in seen.taken if label in members]
+def of(view: MatchView, members: set[int], offset: int = 0, *, first: bool = False) -> int | None:
+    found = [row for row, label in view.mapped if label in members]
     return None if offset >= len(found) else found[offset] if first else found[-1 - offset]
 
 
@@ -135,46 +135,46 @@ ALL_ANSWERS = tuple((number, answers_of(number, list(product(*read)))) for numbe
 
 # conditions twice: as the machine is told, and in Python over what was taken, of which the last row is tried
 CONDITIONS = {
-    "low": (compare("<", value(), Number(2)), lambda seen: below(x(seen, seen.taken[-1][0]), 2)),
+    "low": (compare("<", value(), Number(2)), lambda view: below(x(view, view.mapped[-1][0]), 2)),
     "not low": (
         compare(">=", value(), Number(1)),
-        lambda seen: None if (v := x(seen, seen.taken[-1][0])) is None else v >= 1,
+        lambda view: None if (v := x(view, view.mapped[-1][0])) is None else v >= 1,
     ),
     "falls": (
         compare("<", value(), value(shift=-1)),
-        lambda seen: below(x(seen, seen.taken[-1][0]), x(seen, seen.taken[-1][0] - 1)),
+        lambda view: below(x(view, view.mapped[-1][0]), x(view, view.mapped[-1][0] - 1)),
     ),
     "below the next": (
         compare("<", value(), value(shift=1)),
-        lambda seen: below(x(seen, seen.taken[-1][0]), x(seen, seen.taken[-1][0] + 1)),
+        lambda view: below(x(view, view.mapped[-1][0]), x(view, view.mapped[-1][0] + 1)),
     ),
     "above the row before in the match": (
         compare("<", value("r1"), value()),
-        lambda seen: below(x(seen, of(seen, {0, 1, 2}, 1)), x(seen, seen.taken[-1][0])),
+        lambda view: below(x(view, of(view, {0, 1, 2}, 1)), x(view, view.mapped[-1][0])),
     ),
     "above the last A": (
         compare("<", value("r2"), value()),
-        lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
+        lambda view: below(x(view, of(view, {0})), x(view, view.mapped[-1][0])),
     ),
     "above the row after the first B or C": (
         compare("<", value("r3", 1), value()),
-        lambda seen: below(
-            None if (at := of(seen, {1, 2}, first=True)) is None else x(seen, at + 1),
-            x(seen, seen.taken[-1][0]),
+        lambda view: below(
+            None if (at := of(view, {1, 2}, first=True)) is None else x(view, at + 1),
+            x(view, view.mapped[-1][0]),
         ),
     ),
     "above the second B or C, and low": (
         compare("AND", compare("<", value("r4"), value()), compare("<", value(), Number(3))),
-        lambda seen: (
-            below(x(seen, of(seen, {1, 2}, 1, first=True)), x(seen, seen.taken[-1][0]))
-            and below(x(seen, seen.taken[-1][0]), 3)
+        lambda view: (
+            below(x(view, of(view, {1, 2}, 1, first=True)), x(view, view.mapped[-1][0]))
+            and below(x(view, view.mapped[-1][0]), 3)
         ),
     ),
     "not below the first row": (
         compare(">=", value(), value("r5")),
-        lambda seen: (
+        lambda view: (
             None
-            if (less := below(x(seen, seen.taken[-1][0]), x(seen, seen.taken[0][0]))) is None
+            if (less := below(x(view, view.mapped[-1][0]), x(view, view.mapped[0][0]))) is None
             else not less
         ),
     ),
@@ -183,13 +183,13 @@ CONDITIONS = {
 NAMED = {
     "the first B": (
         compare("<=", ColumnRef("bs", "r6"), Number(1)),
-        lambda seen: sum(label == 1 for _, label in seen.taken) <= 1,
+        lambda view: sum(label == 1 for _, label in view.mapped) <= 1,
     ),
     "As of little": (
         compare("<", ColumnRef("of a", "r6"), Number(3)),
-        lambda seen: (
+        lambda view: (
             sum(values) < 3
-            if (values := [v for row, label in seen.taken if label == 0 and (v := x(seen, row)) is not None])
+            if (values := [v for row, label in view.mapped if label == 0 and (v := x(view, row)) is not None])
             else None
         ),
     ),
@@ -205,44 +205,44 @@ MORE = (
 """Registers from the eighth on, where a condition reads one of them; the match's number is the twelfth."""
 
 
-def label_before(seen: Seen, offset: int) -> str | None:
-    at = of(seen, {0}, offset)
-    return None if at is None else seen.label(at - 1, NAMES)
+def label_before(view: MatchView, offset: int) -> str | None:
+    at = of(view, {0}, offset)
+    return None if at is None else view.label(at - 1, NAMES)
 
 
 CONDITIONS_OF_LABELS = {
     "a B before the last A": (
         ColumnRef("is B", "r8"),
-        lambda seen: None if (name := label_before(seen, 0)) is None else name == "B",
+        lambda view: None if (name := label_before(view, 0)) is None else name == "B",
     ),
     "no B before the last A but one": (
         compare("NOT", compare("COALESCE", ColumnRef("is B", "r9"), ConstantRef("no"))),
-        lambda seen: label_before(seen, 1) != "B",
+        lambda view: label_before(view, 1) != "B",
     ),
     "two As at most": (
         compare("<", ColumnRef(NUMBERS, "r10", 0, "none"), Number(3)),
-        lambda seen: sum(label == 0 for _, label in seen.taken) < 3,
+        lambda view: sum(label == 0 for _, label in view.mapped) < 3,
     ),
 }
 CONDITIONS |= CONDITIONS_OF_LABELS
 ASKED_CONDITIONS = {
     "above the last A, by Spark": (
         compare(REQUESTED, Number(0), value("r2"), value()),
-        lambda seen: below(x(seen, of(seen, {0})), x(seen, seen.taken[-1][0])),
+        lambda view: below(x(view, of(view, {0})), x(view, view.mapped[-1][0])),
     ),
     "three rows even, by Spark": (
         compare("AND", compare("<", value(), Number(3)), compare(REQUESTED, Number(1), *THREE)),
-        lambda seen: (
+        lambda view: (
             (
                 v is not None
                 and v < 3
                 and even(
-                    x(seen, of(seen, {0})),
-                    x(seen, of(seen, {1, 2}, first=True)),
-                    x(seen, seen.taken[-1][0] - 1),
+                    x(view, of(view, {0})),
+                    x(view, of(view, {1, 2}, first=True)),
+                    x(view, view.mapped[-1][0] - 1),
                 )
             )
-            if (v := x(seen, seen.taken[-1][0])) is not None
+            if (v := x(view, view.mapped[-1][0])) is not None
             else None
         ),
     ),
@@ -250,8 +250,8 @@ ASKED_CONDITIONS = {
         compare(
             "NOT", compare("COALESCE", compare(REQUESTED, Number(2), *NAME_AND_COUNT), ConstantRef("no"))
         ),
-        lambda seen: (
-            named_by_count(label_before(seen, 0), sum(label == 0 for _, label in seen.taken)) is not True
+        lambda view: (
+            named_by_count(label_before(view, 0), sum(label == 0 for _, label in view.mapped)) is not True
         ),
     ),
 }
@@ -259,7 +259,7 @@ ASKED_CONDITIONS = {
 NUMBERED = {
     "one of two matches": (
         compare("<", ColumnRef(NUMBERS, "r11"), Number(3)),
-        lambda seen: seen.number < 3,
+        lambda view: view.number < 3,
     )
 }
 """Not of all matches, which are numbered when they are complete."""
@@ -380,7 +380,7 @@ def answers(found: list) -> list[tuple]:
 
     rows = []
     for item in found:
-        last, whole = item.seen(final=False), item.seen(final=True)
+        last, whole = item.view(final=False), item.view(final=True)
         rows.append(
             (
                 item.row["x"],

@@ -19,7 +19,7 @@ from windrow.streams import NamedStream
 DELAYS = {"named": 600, "arriving": 1}
 """Seconds, by the names of the streams and queries."""
 
-CAME = "came"
+ARRIVED = "came"
 """The file in the folder that says, in microseconds, when the rows of the streaming DataFrame came."""
 
 _QUERY = "SELECT k, wend, COUNT(*) AS n FROM TUMBLE(TABLE {}, DESCRIPTOR(t), 10) GROUP BY k, wend"
@@ -43,7 +43,7 @@ def main(folder: Path) -> None:
 
     def heard(progress: dict[str, Any]) -> None:
         if progress["query"] == "arriving" and progress["batch_rows_in"]:
-            (folder / CAME).write_text(str(progress["frontier"]))
+            (folder / ARRIVED).write_text(str(progress["frontier"]))
         stepped.set()
 
     session.listeners.add(heard)

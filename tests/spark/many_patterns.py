@@ -135,10 +135,12 @@ def asked_together(partitions: Mapping[int, tuple[Sequence[Any], reference.Claus
         asked[answers][repr(question)] = question
         raise _Unknown
 
-    def guessed(condition: Callable[[reference.Seen], Any], guess: bool) -> Callable[[reference.Seen], Any]:
-        def holds(seen: reference.Seen) -> Any:
+    def guessed(
+        condition: Callable[[reference.MatchView], Any], guess: bool
+    ) -> Callable[[reference.MatchView], Any]:
+        def holds(view: reference.MatchView) -> Any:
             try:
-                return condition(seen)
+                return condition(view)
             except _Unknown:
                 return guess
 

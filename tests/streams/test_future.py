@@ -10,7 +10,7 @@ import pytest
 
 from tests.streams.recorded import refused
 from windrow.errors import InputError
-from windrow.spark.live.plans.live_plan import said_of
+from windrow.spark.live.plans.live_plan import order_text
 from windrow.streams import Decision, EntryKind, NamedStream, Ordering
 from windrow.streams.admission.future import Future
 from windrow.streams.definition import Definition
@@ -129,6 +129,6 @@ def test_the_definition_holds_how_far_ahead_rows_may_be(wary, tmp_path):
 
 
 def test_checkpoints_of_streams_without_future_say_what_those_of_earlier_versions_say():
-    assert said_of(Ordering.lagging(60)) == ["Ordering(lag=60, is_promise=False)"]
-    assert said_of(Ordering.ordered()) == ["Ordering(lag=0, is_promise=True)"]
-    assert len(said_of(replace(Ordering.ordered(), future=Future(1, 1000)))) == 2
+    assert order_text(Ordering.lagging(60)) == ["Ordering(lag=60, is_promise=False)"]
+    assert order_text(Ordering.ordered()) == ["Ordering(lag=0, is_promise=True)"]
+    assert len(order_text(replace(Ordering.ordered(), future=Future(1, 1000)))) == 2

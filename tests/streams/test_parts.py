@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from windrow.streams.admission.batch_watermark import advance
 from windrow.streams.admission.future import Future
-from windrow.streams.admission.parts import Ahead, BatchPart, Said, judge_part
+from windrow.streams.admission.parts import Ahead, BatchPart, EntrySummary, judge_part
 from windrow.streams.admission.watermark import Ordering, WatermarkState
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision, Entries, EntryKind
 
@@ -23,7 +23,7 @@ FUTURES = [None, Future(0, 1000 * TICK), Future(4 * TICK, 1000 * TICK)]
 
 def in_parts(ordering, parts):
     """The decisions and violated bounds of the rows of parts, and the clock after each part."""
-    said, found, clocks = Said(), [], []
+    summary, found, clocks = EntrySummary(), [], []
     for part in parts:
         rowtimes = np.array([NO_BOUND if at is None else at for at, _ in part], np.int64)
         bounds = np.array([NO_BOUND if bound is None else bound for _, bound in part], np.int64)
@@ -35,11 +35,11 @@ def in_parts(ordering, parts):
         first, *before = BatchPart().read(rowtimes[:cut], bounds[:cut])
         whole, *rest = first.read(rowtimes[cut:], bounds[cut:])
         seen, bounds = (np.concatenate(both) for both in zip(before, rest, strict=True))
-        decision, violated = judge_part(ordering, said, times, seen, bounds)
+        decision, violated = judge_part(ordering, summary, times, seen, bounds)
         decision[ahead.rows], violated[ahead.rows] = Decision.QUARANTINED, ahead.limits[ahead.rows]
         found += zip(decision[is_row].tolist(), violated[is_row].tolist(), strict=True)
-        said = said.then(whole)
-        clocks.append(said.watermark(ordering))
+        summary = summary.then(whole)
+        clocks.append(summary.watermark(ordering))
     return found, clocks
 
 
@@ -96,5 +96,5 @@ def test_a_bound_before_the_first_row_gives_no_clock():
 
 @pytest.mark.parametrize("ordering", ORDERINGS)
 def test_a_part_without_entries_says_nothing(ordering):
-    assert Said(7, 5, started=True).then(BatchPart()) == Said(7, 5, started=True)
-    assert Said().watermark(ordering) is None
+    assert EntrySummary(7, 5, started=True).then(BatchPart()) == EntrySummary(7, 5, started=True)
+    assert EntrySummary().watermark(ordering) is None

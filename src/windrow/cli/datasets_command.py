@@ -61,9 +61,9 @@ def write_dataset(name: str, path: Path | None, options: Mapping[str, object]) -
             hint=f"name a file that ends in {' or '.join(_SUFFIXES)}",
         )
     make = DATASETS[name].make
-    taken = inspect.signature(make).parameters
+    parameters = inspect.signature(make).parameters
     for option in options:
-        if option not in taken:
+        if option not in parameters:
             raise UsageError(
                 f"dataset {name} has no option --{option}",
                 condition="UNKNOWN_OPTION",

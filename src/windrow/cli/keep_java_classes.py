@@ -124,8 +124,8 @@ def _store(cache: Path) -> None:
             check=False,
         )
         if done.returncode != 0 or not names.exists():
-            said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-            raise RuntimeError(said[-1] if said else f"the demonstration ended with {done.returncode}")
+            lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            raise RuntimeError(lines[-1] if lines else f"the demonstration ended with {done.returncode}")
         save(ensure_java(), names)
 
 

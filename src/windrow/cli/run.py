@@ -39,8 +39,8 @@ __all__ = [
     "draw_picture",
     "late_for_groups",
     "print_rows",
+    "report_set_aside",
     "run_script",
-    "tell",
     "write_rows",
 ]
 
@@ -141,8 +141,8 @@ def run_script(
                     draw_picture(relation, output.picture)
                 for_groups = late_for_groups(result)
             progress.pause()
-            tell(for_groups)
-        tell(session.set_aside())
+            report_set_aside(for_groups)
+        report_set_aside(session.set_aside())
 
 
 def late_for_groups(relation: Relation) -> Sequence[SetAside]:
@@ -153,7 +153,7 @@ def late_for_groups(relation: Relation) -> Sequence[SetAside]:
     return query.late_for_groups() if isinstance(query, TimeVaryingRelation) else ()
 
 
-def tell(found: Sequence[SetAside]) -> None:
+def report_set_aside(found: Sequence[SetAside]) -> None:
     """Say on stderr which rows are set aside."""
     for one in found:
         for line in lines_of(one):

@@ -65,7 +65,7 @@ def explain_emitted(plan: EmittedPlan) -> str:
     """The plan of a query with EMIT, how its micro-batches are evaluated, and what its state is."""
     instead = why_by_tasks(plan)
     if instead is None:
-        lines = [("evaluated", "in memory, over what changes"), *_host(plan), ("state", plan.keeps)]
+        lines = [("evaluated", "in memory, over what changes"), *_host(plan), ("state", plan.retains)]
         lines += [] if plan.stored is None else [("stored", plan.stored)]
     else:
         how = "by tasks, over all retained rows"

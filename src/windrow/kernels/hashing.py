@@ -34,9 +34,9 @@ def hashes(table: pa.Table, columns: Iterable[str]) -> Array:
 
 def among(found: Array, wanted: Array) -> Array:
     """Which hashes are among the wanted ones, with possible false positives: bool."""
-    taken = np.zeros(int(_SLOTS) + 1, bool)
-    taken[(wanted & _SLOTS).astype(np.int64)] = True
-    alike: Array = taken[(found & _SLOTS).astype(np.int64)]
+    is_wanted = np.zeros(int(_SLOTS) + 1, bool)
+    is_wanted[(wanted & _SLOTS).astype(np.int64)] = True
+    alike: Array = is_wanted[(found & _SLOTS).astype(np.int64)]
     return alike
 
 

@@ -56,11 +56,14 @@ A module that was renamed twice has two lines, in their order.
 _CLASSES = {"Promises": "Announced"}
 """Classes that had other names."""
 
-_CARRIES = ("Filter", "Project", "Group", "Join", "Over", "Set", "Sort", "RowMap")
+_CARRIES = ("Filter", "Project", "Group", "Join", "Set", "RowMap")
 _ATTRIBUTES = {
     "Completing": {"held": "retained"},
     "Announced": {"_told": "_covered"},
-    "SessionCarry": {"promises": "announced", "told": "least_announced"},
+    "SessionCarry": {"promises": "announced", "told": "least_announced", "came": "is_begun"},
+    "OverCarry": {"promises": "announced", "came": "row_count"},
+    "SortCarry": {"promises": "announced", "came": "row_count"},
+    "Watched": {"_came": "_row_count"},
     **{f"{carry}Carry": {"promises": "announced"} for carry in _CARRIES},
 }
 """Attributes that had other names, by their classes."""

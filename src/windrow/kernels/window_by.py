@@ -233,7 +233,7 @@ def _batches(plan: WindowPlan, windows: Windows) -> Iterator[slice]:
 def _output(output: Output, rows: PairRows, windows: Windows, kind: pa.DataType) -> pa.Array:
     match output:
         case FieldOutput(side=side, column=column):
-            return _taken(rows.table.column(column), getattr(windows, side))
+            return _rows_at(rows.table.column(column), getattr(windows, side))
         case RowsOutput():
             return _window_rows(output, rows, windows, kind)
         case PositionOutput(side=side, shift=shift):
@@ -264,7 +264,7 @@ def _window_rows(output: RowsOutput, rows: PairRows, windows: Windows, kind: pa.
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, type=kind)
 
 
-def _taken(column: pa.ChunkedArray, index: Array) -> pa.ChunkedArray:
+def _rows_at(column: pa.ChunkedArray, index: Array) -> pa.ChunkedArray:
     """The column at these rows, copied only if they are not consecutive."""
     first = int(index[0]) if len(index) else 0
     if len(index) and int(index[-1]) - first == len(index) - 1 and (np.diff(index) == 1).all():

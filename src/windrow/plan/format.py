@@ -70,8 +70,8 @@ def _label(node: Node, notes: Mapping[int, str]) -> str:
             return f"stream {node.label}" if node.is_bare else node.label
         case Project():
             computed = [column.name for column, one in node.outputs if one.column is None]
-            shown = [name for name in computed if not name.startswith("__")]  # others are ours
-            return f"compute {', '.join(shown)}" if shown else "compute keys"
+            visible = [name for name in computed if not name.startswith("__")]  # others are ours
+            return f"compute {', '.join(visible)}" if visible else "compute keys"
         case Aggregate():
             calls = ", ".join(dict.fromkeys(" ".join(call.column.name.split()) for call in node.calls))
             return f"{node.label}: {calls}" if calls else node.label

@@ -35,13 +35,13 @@ def draw_arrivals(scene: ArrivalScene, width: int | None = None) -> Picture:
     colours = {named[producer]: palette[at % len(palette)] for at, producer in enumerate(producers)}
     if len(producers) == 1:
         colours = {named[producers[0]]: WINDOW}
-    x_domain = _domain([entry.came for entry in scene.arrivals])
+    x_domain = _domain([entry.arrived for entry in scene.arrivals])
     rows: list[dict[str, Any]] = []
     late: list[dict[str, Any]] = []
     bounds: list[dict[str, Any]] = []
     reached: dict[str, float] = {}
     for entry in scene.arrivals:
-        one = {"x": entry.came, "group": named[entry.producer]}
+        one = {"x": entry.arrived, "group": named[entry.producer]}
         if entry.rowtime is not None:
             if entry.is_late:
                 bound = reached.get(entry.producer, entry.rowtime)

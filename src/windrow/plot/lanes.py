@@ -23,13 +23,13 @@ def lanes(spans: Sequence[tuple[float, float]], *, shared: bool = True) -> list[
     >>> lanes([(1, 3), (2, 4), (3, 5)], shared=False)
     [0, 1, 0]
     """
-    taken: list[tuple[float, int]] = []
+    occupied: list[tuple[float, int]] = []
     free: list[int] = []
     found = []
     for first, last in spans:
-        while taken and (taken[0][0] < first or (not shared and taken[0][0] == first)):
-            heappush(free, heappop(taken)[1])
-        lane = heappop(free) if free else len(taken)
+        while occupied and (occupied[0][0] < first or (not shared and occupied[0][0] == first)):
+            heappush(free, heappop(occupied)[1])
+        lane = heappop(free) if free else len(occupied)
         found.append(lane)
-        heappush(taken, (last, lane))
+        heappush(occupied, (last, lane))
     return found

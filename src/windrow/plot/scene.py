@@ -156,7 +156,7 @@ class VaryingScene:
 class Arrival:
     """An entry of a log: its processing time, its producer, its rowtime, and its bound, if any."""
 
-    came: float
+    arrived: float
     producer: str
     rowtime: float | None
     bound: float | None

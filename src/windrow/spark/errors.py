@@ -139,7 +139,7 @@ def translate(
             message, hint = _unbound(source[span.start : span.stop])
         elif condition.startswith("UNRESOLVED_COLUMN"):
             guesses = (variable_before_clause, _meant_stream, meant_modifier)
-            hint = next((said for guess in guesses if (said := guess(source, span)) is not None), hint)
+            hint = next((found for guess in guesses if (found := guess(source, span)) is not None), hint)
             if hint is None or hint.startswith(_THERE_ARE):
                 hint = behind_match(source) or hint
         elif condition == "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE":
@@ -409,15 +409,15 @@ def of_java(error: JavaError, sent: SqlText | None = None) -> WindrowError:
     """An error that PySpark has no exception for, without its trace; it may name a line of what was sent."""
     if (known := _full(str(error)) or malformed_record(str(error)) or _from_worker(str(error))) is not None:
         return known
-    said = []
+    causes = []
     # what only says that a job or waiting for it has failed has the reason as its cause
     for text in messages(error):
-        said.append(text)
+        causes.append(text)
         if _CONDITION.match(text):
             break
-    if not _CONDITION.match(said[-1]):
-        said.append(next((one for one in said if not one.startswith(_WAITED)), said[0]))
-    text = said[-1]
+    if not _CONDITION.match(causes[-1]):
+        causes.append(next((one for one in causes if not one.startswith(_WAITED)), causes[0]))
+    text = causes[-1]
     begin, state = _CONDITION.match(text), _STATE.search(text)
     line = None if begin is None or begin["line"] is None or sent is None else int(begin["line"])
     sql, span = (None, None) if line is None or sent is None else _line(sent, line)
@@ -452,7 +452,7 @@ def disk_full(place: str | None = None) -> ExecutionError:
 
 def _full(text: str) -> ExecutionError | None:
     """The error if Java reports a full disk; `text` contains its causes."""
-    is_full = any(said in text for said in ("No space left on device", "Disk quota exceeded"))
+    is_full = any(phrase in text for phrase in ("No space left on device", "Disk quota exceeded"))
     return disk_full() if is_full else None
 
 

@@ -74,8 +74,8 @@ def link_of(end: bytes) -> Link | None:
 def is_whole(content: bytes) -> bool:
     """Whether a file's content matches its checksum."""
     place = content.rfind(_MARK) + len(_MARK)
-    before, said, after = content[:place], content[place : place + _DIGITS], content[place + _DIGITS :]
-    return b"%010d" % zlib.crc32(after, zlib.crc32(b"0" * _DIGITS, zlib.crc32(before))) == said
+    before, stored, after = content[:place], content[place : place + _DIGITS], content[place + _DIGITS :]
+    return b"%010d" % zlib.crc32(after, zlib.crc32(b"0" * _DIGITS, zlib.crc32(before))) == stored
 
 
 class FileDraft:
@@ -97,9 +97,9 @@ class FileDraft:
         """The bytes from `start` on if the file follows a place, and the file's own place."""
         assert place.checksum is not None
         number = place.number + 1
-        said = _NUMBER + b"%020d" % number + _BEFORE + b"%010d" % place.checksum + b" " + _MARK
-        checksum = zlib.crc32(said + b"0" * _DIGITS + self._rest, self._begun)
-        return said + b"%010d" % checksum + self._rest, Place(number, checksum)
+        link = _NUMBER + b"%020d" % number + _BEFORE + b"%010d" % place.checksum + b" " + _MARK
+        checksum = zlib.crc32(link + b"0" * _DIGITS + self._rest, self._begun)
+        return link + b"%010d" % checksum + self._rest, Place(number, checksum)
 
     def whole(self, place: Place) -> bytes:
         """All bytes of the file if it follows a place."""

@@ -200,13 +200,13 @@ class Log:
 
     def _in_time(self, number: int, entries: pa.Table) -> pa.Table:
         """The entries of a file, with their arrival time if their writer's clock was wrong."""
-        said = entries.column(PTIME).to_numpy()
-        last = int(said.max())
+        ptimes = entries.column(PTIME).to_numpy()
+        last = int(ptimes.max())
         arrival = when(self.folder, number, last)
         if arrival == last:
             return entries
         place = entries.schema.get_field_index(PTIME)
-        return entries.set_column(place, entries.schema.field(place), pa.array(np.minimum(said, arrival)))
+        return entries.set_column(place, entries.schema.field(place), pa.array(np.minimum(ptimes, arrival)))
 
     def check(self) -> list[WindrowError]:
         """Read all files; return their problems."""

@@ -253,8 +253,8 @@ def follow(
     )
     place = schema.get_field_index(PTIME)
     all_entries = all_entries.set_column(place, schema.field(place), pa.array(judged.ptime))
-    said = judged.decision, judged.violated, judged.before
-    batch = Batch(all_entries, numbers, *said, judged.watermarks, judged.punctuations)
+    decisions = judged.decision, judged.violated, judged.before
+    batch = Batch(all_entries, numbers, *decisions, judged.watermarks, judged.punctuations)
     return batch, replace(judged.position, checksum=checksum) if files else position
 
 

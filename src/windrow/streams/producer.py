@@ -130,7 +130,7 @@ class Producer:
         )  # of this producer alone: while it is open, it depends on no other
         self._is_attached = True
         self._is_certain = False  # whether the outcome of all attempts is known
-        self._said = time.monotonic()  # when it last wrote an entry
+        self._wrote_at = time.monotonic()  # when it last wrote an entry
         self._wrote = 0  # the same by this machine's wall clock
         self._has_warned = False  # whether it has warned of rows ahead of their processing time
         self._lease = self._acquired(wait)
@@ -464,13 +464,13 @@ class Producer:
         if after is None or not self._lock.acquire(blocking=False):
             return False
         try:
-            return time.monotonic() - self._said >= after and self._is_attached and self.idle() > 0
+            return time.monotonic() - self._wrote_at >= after and self._is_attached and self.idle() > 0
         finally:
             self._lock.release()
 
     def _logged(self, entries: pa.Table) -> tuple[int, Bytes]:
         """Add entries to the log; return the number of their file, and the decisions about them."""
-        self._said = time.monotonic()
+        self._wrote_at = time.monotonic()
         decided = self._decided(entries)
         self._is_certain = False
         self._place = self.stream.log.append(with_generation(entries, self._lease), self._place)

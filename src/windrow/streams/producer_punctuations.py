@@ -216,14 +216,14 @@ class _InForce:
         is_row = entries.kind == EntryKind.ROW
         if (is_row & (entries.at == FOREVER)).any():
             return False
-        says = ~is_row & ~np.isin(entries.kind, (EntryKind.BOUND, EntryKind.WATERMARK))
-        says |= (entries.kind == EntryKind.BOUND) & (entries.at == FOREVER)
+        is_control = ~is_row & ~np.isin(entries.kind, (EntryKind.BOUND, EntryKind.WATERMARK))
+        is_control |= (entries.kind == EntryKind.BOUND) & (entries.at == FOREVER)
         enters = [
             at for code, at in zip(present, firsts.tolist(), strict=True) if names[code] not in self.opened
         ]
         leaves = np.flatnonzero(np.isin(entries.kind, (EntryKind.IDLE, EntryKind.CLOSE)))
         following = _next_of_same(entries.code)[leaves]
-        events = sorted({*np.flatnonzero(says).tolist(), *enters, *following[following >= 0].tolist()})
+        events = sorted({*np.flatnonzero(is_control).tolist(), *enters, *following[following >= 0].tolist()})
         for code in present:
             self._begin(names[code], code, -1)
         for name in self.before.keys() & self.opened - {names[code] for code in present}:

@@ -69,8 +69,8 @@ def canonical_text(sql: str) -> str:
     while tokens.is_symbol(count - 1, ";"):
         count -= 1
     only = _only_relation(tokens)
-    shown = (at for at in range(count) if not (_is_as_of_alias(tokens, at) or _qualifies(tokens, at, only)))
-    return " ".join(_written(tokens, at) for at in shown)
+    places = (at for at in range(count) if not (_is_as_of_alias(tokens, at) or _qualifies(tokens, at, only)))
+    return " ".join(_written(tokens, at) for at in places)
 
 
 def canonical_place(tokens: TokenList, index: int) -> int:

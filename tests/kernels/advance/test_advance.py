@@ -191,9 +191,9 @@ def matches_agree_in_steps(
         edges = [-1, *frontiers, None]
         for low, until in pairwise(edges):
             times = shuffled.column("t").to_numpy()
-            came = (times >= low) & (times < (until if until is not None else np.inf))
+            is_new = (times >= low) & (times < (until if until is not None else np.inf))
             frontier = None if until is None else Frontier(pa.table({"t": [until]}))
-            rows_of_step, step = shuffled.filter(pa.array(came)), growing
+            rows_of_step, step = shuffled.filter(pa.array(is_new)), growing
             if asks_spark(plan):
                 asking = partial(requested_in_step, growing, kept, rows_of_step, frontier)
                 step = replace(growing, plan=answered_by_spark(plan, asking))
@@ -210,10 +210,10 @@ def matches_agree_in_steps(
 
 
 def requested_in_step(
-    growing: Growing, kept: pa.Table | None, came: pa.Table, frontier: Frontier | None, asking: MatchPlan
+    growing: Growing, kept: pa.Table | None, new_rows: pa.Table, frontier: Frontier | None, asking: MatchPlan
 ) -> list[pa.RecordBatch]:
     """What a step asks Spark for."""
-    return requested_of(replace(growing, plan=asking), kept, came, frontier)
+    return requested_of(replace(growing, plan=asking), kept, new_rows, frontier)
 
 
 limits = st.none() | st.integers(0, 4) | st.just("x")
@@ -341,8 +341,8 @@ def test_what_spark_is_asked_for_in_steps_is_all_that_they_ask_at_length(
 def durations_in_steps(tree: Tree) -> list[list[int]]:
     """The first rows of matches of five from their first one on that each step gives."""
     growing, kept, found = Growing(lasting(tree), (), (SortKey("t"),), ("x", "t", "due")), None, []
-    for came, until in [([(0, 1), (2, 3)], 4), ([], 6), ([(3, 6), (1, 9)], 10), ([], 14), ([], None)]:
-        rows = pa.table([pa.array([row[at] for row in came], pa.int64()) for at in (0, 1)], ["x", "t"])
+    for arrived, until in [([(0, 1), (2, 3)], 4), ([], 6), ([(3, 6), (1, 9)], 10), ([], 14), ([], None)]:
+        rows = pa.table([pa.array([row[at] for row in arrived], pa.int64()) for at in (0, 1)], ["x", "t"])
         rows = rows.append_column("due", pc.add(rows.column("t"), 5))
         frontier = None if until is None else Frontier(pa.table({"t": [until]}))
         batches, kept = advance(growing, kept, rows, frontier)
@@ -397,14 +397,14 @@ def by_steps(clause: str, steps: list[tuple[list[int], int | None]]) -> list[tup
 
     A step has the values of m that come, and the frontier.
     """
-    every = [value for came, _ in steps for value in came]
+    every = [value for arrived, _ in steps for value in arrived]
     rows = [NULLS | {"o": number, "m": value, "a": value % 3} for number, value in enumerate(every)]
     table = Table(TYPES, rows)
     sql = f"SELECT COLLECT_LIST(w.m) AS ms FROM t WINDOW BY w AS (TYPE {clause})"
     plan, whole = planned(sql, table, {"__aggregate0": pa.list_(pa.int32())})
     growing, placed = growing_of(plan, whole)
     kept, found, at = None, [], 0
-    for came, until in steps:
+    for arrived, until in steps:
         known = frontiers(sql, table, whole, np.zeros(len(every)), 0)(0)
         if until is None or known is NOTHING_KNOWN:
             frontier = None if until is None else known
@@ -412,8 +412,8 @@ def by_steps(clause: str, steps: list[tuple[list[int], int | None]]) -> list[tup
             values = known.values.to_pydict()
             values |= {name: [until] for name in values if name not in known.fixed}
             frontier = Frontier(pa.table(values, known.values.schema), known.fixed)
-        batches, kept = advance(growing, kept, placed.slice(at, len(came)), frontier)
-        at += len(came)
+        batches, kept = advance(growing, kept, placed.slice(at, len(arrived)), frontier)
+        at += len(arrived)
         found.append(([row["__aggregate0"] for batch in batches for row in batch.to_pylist()], kept.num_rows))
     return found
 
@@ -489,8 +489,8 @@ def test_a_match_is_given_when_it_is_final():
         fields = [plan.result.field(name) for name in ("x", number.name, STATE)]
         plan = replace(plan, measures=(number,), result=pa.schema(fields))
         growing, kept, found = Growing(plan, (), (SortKey("t"),), ("x", "t")), None, []
-        for came, until in steps:
-            rows = pa.table([pa.array([row[at] for row in came], pa.int64()) for at in (0, 1)], ["x", "t"])
+        for arrived, until in steps:
+            rows = pa.table([pa.array([row[at] for row in arrived], pa.int64()) for at in (0, 1)], ["x", "t"])
             frontier = None if until is None else Frontier(pa.table({"t": [until]}))
             batches, kept = advance(growing, kept, rows, frontier)
             found.append(([row["x"] for batch in batches for row in batch.to_pylist()], kept.num_rows))

@@ -33,8 +33,8 @@ Told = list[tuple[int, list[int]]]
 def told(growing: Growing, steps: list[tuple[pa.Table, Frontier | None, int]]) -> Told:
     """The steps: rows that come, what is known of later ones, and the least rowtime that those may have."""
     kept, promised, found = None, 0, []
-    for came, frontier, until in steps:
-        batches, kept = advance(growing, kept, came, frontier)
+    for new_rows, frontier, until in steps:
+        batches, kept = advance(growing, kept, new_rows, frontier)
         found.append((promised, [value for batch in batches for value in batch.column(_TIME).to_pylist()]))
         least = least_open(kept, _TIME)
         now = until if least is None else min(until, least.as_py())
@@ -76,9 +76,9 @@ def test_no_window_is_before_what_was_told(clause: str, table: Table, data: st.D
     def run(*, is_early: bool) -> Told:
         steps = []
         for step in range(last + 2):
-            came = placed.filter(pa.array(step_of == step))
+            new_rows = placed.filter(pa.array(step_of == step))
             of_later = NOTHING_KNOWN if is_early else known(step)
-            steps.append((came, of_later if step <= last else None, (step + 1) * _STEP))
+            steps.append((new_rows, of_later if step <= last else None, (step + 1) * _STEP))
         return told(growing, steps)
 
     found, fewer = run(is_early=False), run(is_early=True)
@@ -121,9 +121,9 @@ def test_no_row_of_a_match_is_before_what_was_told(tree, conditions, rows, skip,
     until = sorted(data.draw(st.lists(st.integers(0, 20), max_size=4)))
     steps = []
     for low, stop in pairwise([-1, *until, None]):
-        came = (time >= low) & (time < (np.inf if stop is None else stop))
+        is_new = (time >= low) & (time < (np.inf if stop is None else stop))
         frontier = None if stop is None else Frontier(pa.table({"t": [stop]}))
-        steps.append((table.filter(pa.array(came)), frontier, 10_000 if stop is None else stop))
+        steps.append((table.filter(pa.array(is_new)), frontier, 10_000 if stop is None else stop))
     outcome(lambda: assert_kept(told(growing, steps)) or [])
 
 
@@ -144,11 +144,11 @@ def test_an_open_window_holds_back_what_is_told_and_no_other_does():
     kept, found = None, []
     for low, until in pairwise([0, 2, 5, 6, 7, 12]):
         at = rows.column(times).to_numpy()
-        came = rows.filter(pa.array((at >= low) & (at < until)))
+        new_rows = rows.filter(pa.array((at >= low) & (at < until)))
         known = {name: [until] for name in names if pa.types.is_integer(rows.column(name).type)}
         known |= {name: [False] for name in names if pa.types.is_boolean(rows.column(name).type)}
         fixed = frozenset(name for name in names if pa.types.is_boolean(rows.column(name).type))
-        batches, kept = advance(growing, kept, came, Frontier(pa.table(known), fixed))
+        batches, kept = advance(growing, kept, new_rows, Frontier(pa.table(known), fixed))
         least = least_open(kept, times)
         found.append((sum(batch.num_rows for batch in batches), None if least is None else least.as_py()))
     # at 5 the session of 2 is over, at 6 that from 1 to 3, at 12 that of 9

@@ -89,7 +89,7 @@ def played(
         cover.add_region(key)
     bounds, kept, found = bounds_of(growing, rows), None, Played([], [])
     for step in range(steps + 1):
-        came = rows.filter(pa.array(step_of == step))
+        new_rows = rows.filter(pa.array(step_of == step))
         waiting = Cover(closed.lines)
         for at, end in enumerate(ends or []):
             if end <= step + 1:
@@ -99,7 +99,7 @@ def played(
                 if (step_of[bounds[at] : bounds[at + 1]] > step).any():
                     waiting.add_region(keys[at])
         ended = None if ends is None else Ended(names, before, None, (Ended(names, closed, waiting),))
-        batches, kept = advance(growing, kept, came, frontier_of(step) if step < steps else None, ended)
+        batches, kept = advance(growing, kept, new_rows, frontier_of(step) if step < steps else None, ended)
         total += Counter(str(_key(row)) for batch in batches for row in rows_emitted(batch))
         found.given.append(Counter(total))
         found.kept.append([int(one.matches(kept).sum()) for one in each])

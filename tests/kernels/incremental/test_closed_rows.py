@@ -54,7 +54,7 @@ class Side:
         since = -LAST if times.since is None else times.since
         now = [row for row in self.all if since <= row[2] < times.until]
         table = pa.table([list(part) for part in zip(*now, strict=True)] or [[], [], []], schema=SCHEMA)
-        self.retained = self.window.taken(self.retained, table, np.zeros(len(now), np.int64), self.marked)
+        self.retained = self.window.with_new(self.retained, table, np.zeros(len(now), np.int64), self.marked)
         return self.retained
 
     def leave(self, times: Times) -> None:
@@ -141,7 +141,7 @@ def test_rows_whose_pairs_are_over_are_not_held(one, other, left, right, cuts, p
 
 def test_nothing_is_held_of_keys_that_are_over():
     promised = [True] * 40
-    came = [("a", 1, 1), ("b", 2, 2), ("a", 3, 3), (None, 4, 4), ("b", 5, 12)]
+    arrived = [("a", 1, 1), ("b", 2, 2), ("a", 3, 3), (None, 4, 4), ("b", 5, 12)]
     by_key, ever, brief = (
         BracketWindow("t", rows=1, partition=("k",)),
         BracketWindow("t"),
@@ -150,7 +150,7 @@ def test_nothing_is_held_of_keys_that_are_over():
     times = Times(None, 10)
 
     def retained(window):
-        side = Side(window, came, promised)
+        side = Side(window, arrived, promised)
         side.take(times)
         side.leave(times)
         return side

@@ -135,8 +135,8 @@ def test_steps_tell_what_the_whole_has(name, make, left, right, cuts):
     operated = make(operator, schemas, result)
     told = []
     for times in steps(cuts):
-        came = [table(schema, in_step(side, times)) for schema, side in zip(schemas, sides, strict=True)]
-        told.append(changes(operated.advance(came, times), times))
+        new_rows = [table(schema, in_step(side, times)) for schema, side in zip(schemas, sides, strict=True)]
+        told.append(changes(operated.advance(new_rows, times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, result))
     staying = sum(leave >= END for side in sides for *_, leave in side)
     assert operated.retained == staying or make is not Operated
@@ -157,7 +157,9 @@ def test_what_nothing_leaves_is_merged_and_not_kept(kind, given, cuts):
     type_ = KINDS[kind]
     side = pa.schema([("k", pa.int64()), ("v", type_)])
     values = {None: None, "a": 0.1, "b": 1e16} if kind == "floats" else {None: None, "a": 1, "b": 2}
-    came = [(k, str(values[v]) if kind == "texts" and v else values[v], at, NEVER) for k, v, at, _ in given]
+    rows_in = [
+        (k, str(values[v]) if kind == "texts" and v else values[v], at, NEVER) for k, v, at, _ in given
+    ]
     specs = [
         ("n", COUNT),
         ("least", AggregateSpec("min", "v", type_)),
@@ -169,13 +171,13 @@ def test_what_nothing_leaves_is_merged_and_not_kept(kind, given, cuts):
         specs += [("sum", AggregateSpec("sum", "v", total)), ("mean", AggregateSpec("avg", "v", mean))]
     operator = keyed("group", ("k",), aggregates=tuple(specs))
     result = pa.schema([("k", pa.int64()), *((name, spec.result_type) for name, spec in specs), *TIMES])
-    whole = [] if not came else list(operator.rows(table(side, came)))
+    whole = [] if not rows_in else list(operator.rows(table(side, rows_in)))
     operated = stepwise(operator, (side,), result, appends=True)
     told = []
     for times in steps(cuts):
-        told.append(changes(operated.advance([table(side, in_step(came, times))], times), times))
+        told.append(changes(operated.advance([table(side, in_step(rows_in, times))], times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(whole, result))
-    assert operated.retained == len({k for k, *_ in came})
+    assert operated.retained == len({k for k, *_ in rows_in})
 
 
 @pytest.mark.parametrize("keys", [(), ("k",)])
@@ -183,14 +185,14 @@ def test_what_nothing_leaves_is_merged_and_not_kept(kind, given, cuts):
 def test_of_the_first_rows_of_what_only_comes_no_more_are_kept(keys, given, cuts):
     operator = keyed("first", keys, first=FIRST)
     result = pa.schema([*SIDE, *TIMES])
-    came = [(k, v, at, NEVER) for k, v, at, _ in given]
-    wanted = list(operator.rows(table(SIDE, came))) if came else []
+    rows_in = [(k, v, at, NEVER) for k, v, at, _ in given]
+    wanted = list(operator.rows(table(SIDE, rows_in))) if rows_in else []
     operated = stepwise(operator, (SIDE,), result, appends=True)
     told = []
     for times in steps(cuts):
-        told.append(changes(operated.advance([table(SIDE, in_step(came, times))], times), times))
+        told.append(changes(operated.advance([table(SIDE, in_step(rows_in, times))], times), times))
     assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, result))
-    of = Counter(k if keys else None for k, *_ in came)
+    of = Counter(k if keys else None for k, *_ in rows_in)
     assert operated.retained == sum(min(count, FIRST.offset + FIRST.limit) for count in of.values())
 
 
@@ -222,16 +224,16 @@ def test_keys_that_are_over_are_forgotten(how, given, cuts, forgotten):
     specs, appends = HOLDING[how]
     kind = pa.float64() if specs[0][1].result_type == pa.float64() else pa.int64()
     side = pa.schema([("w", pa.int64()), ("v", kind)])
-    came = []
+    rows_in = []
     for at, value, stays in given:
         window = at // WINDOW
         leaves = not appends and stays is not None and at + 1 + stays < (window + 1) * WINDOW
-        came.append((window, value, at, at + 1 + stays if leaves else NEVER))
+        rows_in.append((window, value, at, at + 1 + stays if leaves else NEVER))
     operator = keyed("group", ("w",), aggregates=specs)
     result = pa.schema([("w", pa.int64()), *((name, spec.result_type) for name, spec in specs), *TIMES])
     whole, less = (stepwise(operator, (side,), result, appends=appends) for _ in range(2))
     for number, times in enumerate(steps(cuts)):
-        rows = table(side, in_step(came, times))
+        rows = table(side, in_step(rows_in, times))
         assert less.advance([rows], times).equals(whole.advance([rows], times))
         if number in forgotten or times.until == END:
             over = times.until // WINDOW
@@ -297,8 +299,8 @@ def test_rows_are_shown_from_when_they_are_complete(given, cuts, complete):
             found = [when[k] for k in retained.column("k").to_pylist()]
             return pa.array([at if at < times.until else NEVER for at in found], pa.int64()).to_numpy()
 
-        came = table(SIDE, in_step(given, times))
-        told.append(changes(completing.advance(came, since_when, times), times))
+        new_rows = table(SIDE, in_step(given, times))
+        told.append(changes(completing.advance(new_rows, since_when, times), times))
     wanted = table(SIDE, shown).to_batches()
     assert counted(pa.concat_tables(told)) == counted(changes_of(wanted, pa.schema([*SIDE, *TIMES])))
 
@@ -314,11 +316,11 @@ def test_of_the_rows_that_are_held_only_those_are_looked_at_that_are_complete(gi
             found = [NEVER if k is None else 4 * (k + 1) for k in retained.column("k").to_pylist()]
             return np.array([at if at < times.until else NEVER for at in found], np.int64)
 
-        came = table(SIDE, in_step(given, times))
+        new_rows = table(SIDE, in_step(given, times))
         boxes = [{"k": (line.first, (times.until - 1) // 4)}]
-        told = near.advance(came, since_when, times, boxes)
+        told = near.advance(new_rows, since_when, times, boxes)
         assert counted(changes(told, times)) == counted(
-            changes(whole.advance(came, since_when, times), times)
+            changes(whole.advance(new_rows, since_when, times), times)
         )
     stays = [row for row in given if row[3] >= END and (row[0] is None or 4 * (row[0] + 1) >= END)]
     assert len(near.retained) == len(whole.retained) == len(stays)

@@ -75,7 +75,7 @@ def stepped(window, rows, cuts, marked, schema=SCHEMA):
         times = Times(since, until)
         now = [row for row in rows if row[2] < until and (since is None or row[2] >= since)]
         table = pa.table([list(part) for part in zip(*now, strict=True)] or [[], [], []], schema=schema)
-        retained = window.taken(retained, table, np.zeros(len(now), np.int64), marked)
+        retained = window.with_new(retained, table, np.zeros(len(now), np.int64), marked)
         yield retained, times
         retained = window.left(retained, times)
         since = until
@@ -128,7 +128,9 @@ def test_what_is_retained_is_enough_to_go_on(window, rows, cuts):
     for retained, times in stepped(window, rows, cuts, marked):
         after = window.left(retained, times)
         none = TimedRows.of(SCHEMA.empty_table(), *(np.zeros(0, np.int64) for _ in range(3)), marked)
-        again = window.taken(none, after.rows.filter(pa.array(after.alive)), after.chunk[after.alive], marked)
+        again = window.with_new(
+            none, after.rows.filter(pa.array(after.alive)), after.chunk[after.alive], marked
+        )
         there = again.enter < times.until
         assert again.enter[there].tolist() == after.enter[after.alive & (after.enter < times.until)].tolist()
         assert (again.enter[~there] >= times.until).all()
@@ -189,7 +191,7 @@ def test_values_by_which_no_row_can_leave(values, falls):
     none = np.zeros(0, np.int64)
     retained = TimedRows.of(table.slice(0, 0), none, none, none)
     with pytest.raises(WindowValueError) as caught:
-        BracketWindow("t", by_value=("v", "l")).taken(retained, table, np.zeros(2, np.int64))
+        BracketWindow("t", by_value=("v", "l")).with_new(retained, table, np.zeros(2, np.int64))
     assert caught.value.falls is falls
 
 
@@ -255,7 +257,7 @@ def test_a_condition_keeps_rows_out():
     table = pa.table({"k": ["a", "a"], "v": [1, 2], "t": [1, 2], "p": [True, None]})
     window = BracketWindow("t", length=5)
     empty = table.slice(0, 0)
-    retained = window.taken(
+    retained = window.with_new(
         TimedRows.of(empty, *(np.zeros(0, np.int64) for _ in range(3))), table, np.zeros(2, np.int64)
     )
     given_rows = rows_of(retained, Times(None, 10), ["v"], "p")

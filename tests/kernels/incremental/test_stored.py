@@ -12,9 +12,12 @@ import pytest
 from windrow.kernels.incremental import Completing
 from windrow.kernels.punctuated.delta import Announced
 from windrow.kernels.punctuated.filters import FilterCarry
+from windrow.kernels.punctuated.sort import SortCarry
+from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import _MOVED, StoredError, from_stored, stored
 from windrow.kernels.trace import Trace
+from windrow.punctuations import Closing, Cover
 from windrow.punctuations.pattern import lines_of
 from windrow.spark.live.operators.punctuated.row_maps import RowMapCarry
 
@@ -140,6 +143,17 @@ def test_modules_classes_and_attributes_of_earlier_versions_are_read():
     former = from_stored(before(carry, Announced="Promises", announced="promises", _covered="_told"))
     assert isinstance(former, FilterCarry)
     assert former.announced.news([{}]) == ()
+
+
+def test_counts_of_rows_of_earlier_versions_are_read():
+    schema = pa.schema([("k", pa.int64())])
+    lines = lines_of(schema)
+    watched = Watched(schema, ["k"], lines)
+    watched.add(schema.empty_table())
+    sort = SortCarry(Trace(schema, ("k",), lines), Cover(lines), Closing(lines, ["k"]), Announced(lines), 3)
+    former = from_stored(before([watched, sort], _row_count="_came", row_count="came"))
+    assert isinstance(former[0], Watched)
+    assert (former[0]._row_count, former[1].row_count) == (0, 3)
 
 
 @pytest.mark.parametrize(("former", "now"), _MOVED.items())

@@ -108,21 +108,21 @@ def test_the_preferred_match_is_the_first_string_of_the_language(tree, fitting):
     wanted = [(start, labels) for start, labels in enumerate(expected) if labels is not None]
     for each in (plan, replace(plan, tree=tree)):
         found = find_matches(each, table, bounds)
-        taken = iter(found.labels.tolist())
+        mapped = iter(found.labels.tolist())
         assert [
-            (int(start), [next(taken) for _ in range(length)])
+            (int(start), [next(mapped) for _ in range(length)])
             for start, length in zip(found.start, found.length, strict=True)
         ] == wanted
 
     clause = replace(
         clause_of(tree, {}, ("next", set()), all_rows=False, shows_empty=True, with_unmatched=False),
         conditions={
-            label: lambda seen, label=label: label in seen.rows[seen.taken[-1][0]]["fits"]
+            label: lambda view, label=label: label in view.rows[view.mapped[-1][0]]["fits"]
             for label in range(3)
         },
     )
     rows = [{"p": 0, "fits": labels} for labels in fitting]
-    assert [[label for _, label in output.taken] for output in by_reference(rows, clause)] == [
+    assert [[label for _, label in output.mapped] for output in by_reference(rows, clause)] == [
         labels for _, labels in wanted
     ]
 

@@ -119,9 +119,9 @@ def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_
         written.append(table.num_rows)
         return WRITE(self, name, chunk, table)
 
-    def changed(growing, kept, came, *rest):
-        gone_through.append(came.num_rows + (0 if kept is None else kept.num_rows))
-        return CHANGED(growing, kept, came, *rest)
+    def changed(growing, kept, new_rows, *rest):
+        gone_through.append(new_rows.num_rows + (0 if kept is None else kept.num_rows))
+        return CHANGED(growing, kept, new_rows, *rest)
 
     monkeypatch.setattr(Checkpoint, "write_chunk", write)
     monkeypatch.setattr(affected, "changed", changed)

@@ -303,10 +303,10 @@ def test_windows_of_matches_are_evaluated_in_memory(session, tmp_path, anew):
         ({(at(17), ("a", 1, 2)): -1, (at(17), ("a", 2, 32)): 1}, 0, 40),
     ]
     plan, sink = session.sql(query)._live, Memory()
-    assert [one.keeps for one in plan.unbounded() if one.operator.endswith(") [RANGE UNBOUNDED]")] == [
+    assert [one.retains for one in plan.unbounded() if one.operator.endswith(") [RANGE UNBOUNDED]")] == [
         "some numbers for each key"
     ]
-    steps, found, came = micro_batches_of(plan, sink, tmp_path, "diff", "keep"), [], 0
+    steps, found, rows_in = micro_batches_of(plan, sink, tmp_path, "diff", "keep"), [], 0
     assert isinstance(steps, WindowedSteps)
     for number, entries in enumerate(batches):
         if anew:
@@ -317,9 +317,9 @@ def test_windows_of_matches_are_evaluated_in_memory(session, tmp_path, anew):
         steps.take(steps.input({name: rows.select(*stream.live.columns)}), number)
         changes = total([sink.batches[number]]) if number in sink.batches else {}
         told = {(time.replace(tzinfo=None), row): diff for (time, row), diff in changes.items()}
-        came += sum(time is not None for time, *_ in entries)
+        rows_in += sum(time is not None for time, *_ in entries)
         known = steps.progress
-        assert known["rows_used"] == came - known["rows_buffered"]
+        assert known["rows_used"] == rows_in - known["rows_buffered"]
         reached = known["frontier"]
         found.append((told, known["rows_buffered"], reached and (reached - _FIRST) // 60_000_000))
     kept = {row.name: row.rows for row in steps.state().rows if row.kind == "window"}

@@ -38,7 +38,7 @@ from tests.kernels.windows.test_window_by_property import (
     tables,
 )
 from windrow.kernels.advance import Ended, Frontier, Growing, advance, affected, moves_by_time, retained_rows
-from windrow.kernels.advance.retained_rows import KeptRows
+from windrow.kernels.advance.retained_rows import RetainedRows
 from windrow.kernels.incremental import chunking
 from windrow.kernels.patterns.pattern_plan import STATE, Duration
 from windrow.kernels.patterns.tree import Sequence
@@ -58,7 +58,7 @@ class Files:
     gone: dict[int, pa.Table] = field(default_factory=dict)
     written: int = 0
 
-    def take(self, kept: KeptRows, number: int) -> None:
+    def take(self, kept: RetainedRows, number: int) -> None:
         rows, gone = kept.written(number)
         places = {at for one in kept.gone.values() for at in one.rows.filter(one.alive)["chunk"].to_pylist()}
         assert places <= {at for at, chunk in kept.chunks.items() if chunk.count < len(chunk)}
@@ -66,8 +66,8 @@ class Files:
         self.gone = {at: gone.get(at, self.gone.get(at)) for at in kept.gone}
         self.written = sum(one.num_rows for one in (*rows.values(), *gone.values()))
 
-    def read(self, key: tuple[str, ...]) -> KeptRows:
-        return KeptRows.read(key, self.rows, self.gone)
+    def read(self, key: tuple[str, ...]) -> RetainedRows:
+        return RetainedRows.read(key, self.rows, self.gone)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -112,21 +112,21 @@ def held_to_all(
     step_of = np.minimum(step_of, np.repeat(ends, np.diff(bounds)))
     restarts = data.draw(st.sets(st.integers(0, 5)))
     last = int(step_of.max(initial=0)) + 2
-    files, kept, whole, before, is_final, told = Files(), KeptRows(KEYS), None, None, False, []
+    files, kept, whole, before, is_final, told = Files(), RetainedRows(KEYS), None, None, False, []
     for step in range(last + 1):
-        came = rows.filter(pa.array(step_of == step))
+        new_rows = rows.filter(pa.array(step_of == step))
         frontier = frontier_of(step) if step < last else None
         new = [box_of(rows, lines, int(bounds[at])) for at, end in enumerate(ends) if end == step]
         for box in new:
             closed.add_region(box)
         ended = Ended({name: name for name in KEYS}, closed) if next(iter(closed), None) else None
-        given_, whole = advance(growing, whole, came, frontier, ended)
+        given_, whole = advance(growing, whole, new_rows, frontier, ended)
         is_moved = (None if before is None else before.values) != (
             None if frontier is None else frontier.values
         )
         over = key_hashes(new, lines, KEYS) if is_final else None
         moves = is_moved and moves_by_time(growing.plan, frontier)
-        own, kept = affected.step_of(growing, kept, came, frontier, ended, over, step, moves=moves)
+        own, kept = affected.step_of(growing, kept, new_rows, frontier, ended, over, step, moves=moves)
         assert counted(own.to_batches()) == counted(given_)
         told += counted(given_).elements()
         assert contents(kept) == Counter(map(str, whole.to_pylist()))
@@ -151,7 +151,7 @@ def counted(batches: list[pa.RecordBatch]) -> Counter[str]:
     return Counter(str(_key(row)) for batch in batches for row in rows_emitted(batch))
 
 
-def contents(kept: KeptRows) -> Counter[str]:
+def contents(kept: RetainedRows) -> Counter[str]:
     table = kept.rows(kept.all())
     return Counter() if table is None else Counter(map(str, table.to_pylist()))
 
@@ -240,7 +240,7 @@ def test_what_one_closed_key_costs_does_not_grow_with_the_keys_kept(count, monke
     )
     growing, placed = growing_of(plan, rows)
     growing = replace(growing, partition=("k",))
-    came = placed.take(pa.array(np.zeros(count, np.int64))).append_column("k", pa.array(np.arange(count)))
+    new_rows = placed.take(pa.array(np.zeros(count, np.int64))).append_column("k", pa.array(np.arange(count)))
     gone_through: list[int] = []
 
     def changed(growing, kept, *rest):
@@ -248,10 +248,10 @@ def test_what_one_closed_key_costs_does_not_grow_with_the_keys_kept(count, monke
         return CHANGED(growing, kept, *rest)
 
     monkeypatch.setattr(affected, "changed", changed)
-    files, closed = Files(), Cover(lines_of(came.select(["k"]).schema))
+    files, closed = Files(), Cover(lines_of(new_rows.select(["k"]).schema))
     frontier = Frontier(pa.table({"nothing": [0]}))
     step = partial(affected.step_of, growing)
-    told, kept = step(KeptRows(("k",)), came, frontier, None, None, 0, moves=False)
+    told, kept = step(RetainedRows(("k",)), new_rows, frontier, None, None, 0, moves=False)
     kept = kept.merged(0)
     files.take(kept, 0)
     assert (told.num_rows, len(kept), files.written) == (0, count, count)
@@ -260,7 +260,7 @@ def test_what_one_closed_key_costs_does_not_grow_with_the_keys_kept(count, monke
         box = {"k": closed.lines["k"].point(key)}
         closed.add_region(box)
         over = key_hashes([box], closed.lines, ("k",))
-        told, kept = step(kept, came[:0], frontier, Ended({"k": "k"}, closed), over, number, moves=False)
+        told, kept = step(kept, new_rows[:0], frontier, Ended({"k": "k"}, closed), over, number, moves=False)
         kept = kept.merged(number)
         files.take(kept, number)
         written.append(files.written)

@@ -15,7 +15,7 @@ import pytest
 
 from tests.chaos.life import FATAL
 from tests.chaos.processes import kill, tree
-from tests.live.deadlines import CAME, DELAYS, asked
+from tests.live.deadlines import ARRIVED, DELAYS, asked
 from windrow import Session
 from windrow.streams import NamedStream
 
@@ -75,13 +75,13 @@ def test_deadlines_keep_their_time_where_the_process_is_killed(spark, tmp_path, 
     for query in queries:
         query.stop()
     stream = NamedStream.open(tmp_path / "named")
-    came = {
+    arrived_at = {
         "named": stream.read(stream.start)[0].admitted.column("__ptime")[0].as_py(),
-        "arriving": int((tmp_path / CAME).read_text()),
+        "arriving": int((tmp_path / ARRIVED).read_text()),
     }
     for name, delay in DELAYS.items():
         since = datetime.datetime.fromtimestamp(0, datetime.UTC).replace(tzinfo=None)
-        due = since + datetime.timedelta(microseconds=came[name], seconds=delay)
+        due = since + datetime.timedelta(microseconds=arrived_at[name], seconds=delay)
         assert given(tmp_path, name) == [
             {"k": "a", "wend": 10, "n": 2, "undo": False, "ptime": due, "ver": 0}
         ]

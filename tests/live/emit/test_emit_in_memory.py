@@ -297,8 +297,8 @@ def test_rows_of_sessions_go_when_nothing_can_join_them(spark, tmp_path, monkeyp
     )
     query, kept = KEPT[how]
     rows = [(0, 1, 1), (2, 1, 1), (1, 2, 3), (5, 2, 1), (9, 1, 1), (9, 1, 3), (15, 1, 1)]
-    came = [("a", *row, None) for row in rows]
-    logs = {"s": [came[:4], came[4:6], [*came[6:], ("a", None, None, None, 13)], []]}
+    entries = [("a", *row, None) for row in rows]
+    logs = {"s": [entries[:4], entries[4:6], [*entries[6:], ("a", None, None, None, 13)], []]}
     given, told = live(spark, tmp_path, logs, None, set(), query)
     assert counted(given) == counted([recorded(spark, logs, None, query)])
     assert told["rows_in_windows"] == kept

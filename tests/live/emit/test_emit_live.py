@@ -65,17 +65,19 @@ def test_what_is_due_is_given_while_all_is_silent_and_after_a_restart(session, t
         patch.setattr("windrow.spark.live.input.ticks.Ticker.want", lambda *_: None)
         first = relation.start(sink, checkpoint=tmp_path / "checkpoint")
         first.process_all_available()
-        came = first.progress["frontier"]
+        arrived_at = first.progress["frontier"]
         first.stop()
     assert rows(sink) == []
     if name == "r":
         stream = NamedStream.open(tmp_path / "named")
-        came = stream.read(stream.start)[0].admitted.column("__ptime")[0].as_py()
+        arrived_at = stream.read(stream.start)[0].admitted.column("__ptime")[0].as_py()
     second = relation.start(sink, checkpoint=tmp_path / "checkpoint")
     assert given.wait(180)
     second.stop()
     session.listeners.remove(heard)
-    due = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=came + 2_000_000)
+    due = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(
+        microseconds=arrived_at + 2_000_000
+    )
     assert rows(sink) == [("a", 10, 2, False, due, 0)]
     state = {(row["kind"], row["name"]): row for row in second.state().collect()}
     kept = state["rows", name]
@@ -181,7 +183,7 @@ def test_tasks_say_that_a_delay_without_groups_retains_all_rows(session, tmp_pat
 
 def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_path):
     def kept(query):
-        return session.sql(query)._live.keeps
+        return session.sql(query)._live.retains
 
     assert kept(f"{COUNTS.format('s')} EMIT STREAM ALLOWED LATENESS 5").endswith("can change them")
     assert kept("SELECT * FROM s EMIT STREAM") == "no rows"
@@ -191,7 +193,7 @@ def test_a_query_says_which_rows_it_keeps_and_what_it_cannot_do(session, tmp_pat
     )
     assert kept("SELECT s.k FROM s JOIN r ON s.k = r.k EMIT STREAM").endswith("of a join")
     lives = session.sql("SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM STATE LIFETIME 5")
-    assert lives._live.keeps.startswith("rows until the watermark has passed their sessions")
+    assert lives._live.retains.startswith("rows until the watermark has passed their sessions")
     assert "state: groups until the watermark has passed the end of their STATE LIFETIME" in lives.plan()
     with refused("MISSING_KEY"):
         lives.start(Memory(), mode="upsert")

@@ -54,7 +54,7 @@ from windrow.streams import FOREVER, Ordering
 
 __all__ = ["small_chunks"]
 
-_AT, _CAME, _BOUND = "at", "came", "bound"
+_AT, _ARRIVED, _BOUND = "at", "came", "bound"
 SECONDS = TimeScale("bigint", "SECONDS")
 
 
@@ -65,7 +65,7 @@ def task_of(kernel, rows, lag, count):
     waiting = rows.schema.append(pa.field(ROWTIME, pa.int64()))
     rising = tuple(kernel.rising)
     work = BucketClause(kernel, Program((), (fragment,)), waiting, (ROWTIME, *rising))
-    stream = TaskStream("s", 0, Ordering.lagging(lag), 1, _AT, _CAME, _BOUND, columns)
+    stream = TaskStream("s", 0, Ordering.lagging(lag), 1, _AT, _ARRIVED, _BOUND, columns)
     side = TaskSide(0, columns, kernel.growing.partition, True)
     task = BucketTask("query", (stream,), (side,), work, (), None, None, tuple(range(count)))
     return cloudpickle.loads(cloudpickle.dumps(task))  # as it travels
@@ -79,7 +79,7 @@ def entries_of(rows, rowtimes, lag, data):
     whole = whole.append_column(_BOUND, pa.nulls(rows.num_rows, pa.int64())).take(pa.array(order))
     end = pa.table({_AT: pa.nulls(1, pa.int64()), _BOUND: pa.array([FOREVER])})
     whole = pa.concat_tables([whole, end], promote_options="default")
-    return whole.append_column(_CAME, pa.array(np.arange(whole.num_rows)))
+    return whole.append_column(_ARRIVED, pa.array(np.arange(whole.num_rows)))
 
 
 def emitted(kernel, rows, rowtimes, data):
@@ -209,7 +209,7 @@ def test_a_micro_batch_moves_few_rows_of_the_store_however_many_are_retained(cou
         whole = rows.append_column(_AT, pa.array(np.full(rows.num_rows, at)))
         bounds = pa.array([None] * (rows.num_rows - 1) + [at + 1], pa.int64())
         whole = whole.append_column(_BOUND, bounds)
-        whole = whole.append_column(_CAME, pa.array(np.full(rows.num_rows, at)))
+        whole = whole.append_column(_ARRIVED, pa.array(np.full(rows.num_rows, at)))
         packed = [each for batch in pack(task, whole.to_batches(), 0) for each in batch.to_pylist()]
         store.read_rows = store.written_rows = 0
         notes = [note for note, _ in advanced(task, store, [(each[NOTE], each[DATA]) for each in packed])]

@@ -302,7 +302,7 @@ def test_rows_are_kept_no_longer_than_they_may_change(spark, tmp_path, name):
     plan = declared(spark, tmp_path, ["s"], 1).sql(QUERIES[name]).live
     log = [("a", at, at % 2, 1, None) for at in range(0, 120, 3)]
     _, _, accounts = in_buckets(spark, plan, {"s": log}, [0.2, 0.4, 0.6, 0.8], 1, 2, {1}, set(), times=moment)
-    assert sum(one.came[0] for one in accounts.values()) == 8  # in the last micro-batch
+    assert sum(one.arrived[0] for one in accounts.values()) == 8  # in the last micro-batch
     assert 1 <= sum(one.retained[0] for one in accounts.values()) <= 4
 
 
@@ -437,13 +437,15 @@ def test_what_is_due_is_emitted_while_all_is_silent_and_after_a_restart(session,
         patch.setattr("windrow.spark.live.input.ticks.Ticker.want", lambda *_: None)
         started = relation.start(given_, checkpoint=tmp_path / "checkpoint")
         started.process_all_available()
-        came = started.progress["frontier"]
+        arrived_at = started.progress["frontier"]
         started.stop()
     assert not any(table.num_rows for table in given_.batches.values())
     started = relation.start(given_, checkpoint=tmp_path / "checkpoint")
     assert emitted.wait(180)
     started.stop()
-    due = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(microseconds=came + 2_000_000)
+    due = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(
+        microseconds=arrived_at + 2_000_000
+    )
     rows = [tuple(row.values()) for table in given_.batches.values() for row in table.to_pylist()]
     assert sorted(rows) == [("a", 1, False, due, 0), ("b", 1, False, due, 0)]
 

@@ -88,9 +88,9 @@ def test_rows_are_kept_without_what_nothing_reads(spark, tmp_path, monkeypatch):
         write(checkpoint, name, chunk, rows)
 
     monkeypatch.setattr(Checkpoint, "write_chunk", noted)
-    came = [("a", 0, 1, 1, None), ("a", 3, 2, 2, 2), ("b", 1, 1, 3, None), ("a", 1, 2, 5, None)]
+    entries = [("a", 0, 1, 1, None), ("a", 3, 2, 2, 2), ("b", 1, 1, 3, None), ("a", 1, 2, 5, None)]
     later = [("a", 4, 1, 1, None), ("b", 5, 2, 2, None), ("a", 6, 1, 1, None)]
-    logs = {"s": [came[:2], came[2:], later[:2], later[2:], []]}
+    logs = {"s": [entries[:2], entries[2:], later[:2], later[2:], []]}
     query = "SELECT k, COUNT(*) AS n FROM s GROUP BY k EMIT STREAM"
     given, told = live(spark, tmp_path, logs, None, {1, 3}, query)
     assert counted(given) == counted([recorded(spark, logs, None, query)])

@@ -133,9 +133,9 @@ def test_a_row_that_cannot_be_computed_ends_a_query_or_is_set_aside_wherever_it_
         one = Played(spark, plan, tmp_path / str(len(cuts)), cut(ROWS, cuts))
         found.append(one.malformed)
         assert one.rows == wanted.rows
-        came, *became, malformed = wanted.counts
+        rows_in, *became, malformed = wanted.counts
         assert malformed == 0
-        assert one.counts == [came + len(BAD), *became, len(BAD)]
+        assert one.counts == [rows_in + len(BAD), *became, len(BAD)]
     assert found[0] == found[1]
     assert sorted((stream, ts) for stream, ts, _ in found[0]) == [("s", 5), ("s", 90)]
     assert found[0].total() == len(BAD)

@@ -146,8 +146,8 @@ def test_keys_are_equal_as_their_collation_says(session, tmp_path):
 @pytest.mark.usefixtures("interpreted")
 def test_of_a_query_with_emit_too(session, tmp_path):
     upserts = stepped(session, f"{TOLD} EMIT STREAM", tmp_path, BATCHES[:2], mode="upsert")
-    came = [row for batch in BATCHES[:2] for row in batch]
-    counted = Counter((key, ts // 5 * 5 + 5) for ts, key, _ in came)
+    entries = [row for batch in BATCHES[:2] for row in batch]
+    counted = Counter((key, ts // 5 * 5 + 5) for ts, key, _ in entries)
     wanted = Counter((key, wend, count) for (key, wend), count in counted.items())
     assert tables_of_upserts(upserts, (0, 1))[-1] == wanted
 

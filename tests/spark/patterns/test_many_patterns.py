@@ -12,15 +12,15 @@ from windrow.errors import ExecutionError
 from windrow.kernels.patterns.tree import Repeat, Tree
 from windrow.kernels.patterns.tree import Sequence as InOrder
 from windrow.kernels.reference import match_recognize as reference
-from windrow.kernels.reference.match_recognize import Clause, Seen
+from windrow.kernels.reference.match_recognize import Clause, MatchView
 from windrow.spark.clauses.answers import KnownAnswers
 
 ROWS = [{"i": at} for at in range(4)]
 
 
 def clause(tree: Tree, answers: KnownAnswers) -> Clause:
-    def holds(seen: Seen) -> bool:
-        return answers.of([seen.rows[row]["i"] for row, _ in seen.taken]) < 4
+    def holds(view: MatchView) -> bool:
+        return answers.of([view.rows[row]["i"] for row, _ in view.mapped]) < 4
 
     return Clause((), (), tree, {0: holds}, None, "next", frozenset(), True, True, False, every=True)
 
@@ -69,11 +69,11 @@ def test_a_pattern_is_left_out_by_the_ways_that_the_reference_has():
         ends, steps = ways(tree)
         if steps > MOST_WAYS or "Edge" in repr(tree):
             continue
-        taken = [0] * (MOST_ROWS + 1)
+        mapped = [0] * (MOST_ROWS + 1)
         whole = reference._Sequence(rows, 0)
         for at, _, _ in reference._words(tree, 0, (), frozenset(), whole, always):
-            taken[at] += 1
-        assert taken == ends, tree
+            mapped[at] += 1
+        assert mapped == ends, tree
     star = Repeat(A, 0, None)
     for _ in range(5):
         star = Repeat(star, 0, None)

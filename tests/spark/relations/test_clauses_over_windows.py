@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests.live.stepping import law
 from windrow import Memory, Relation, Session
 from windrow.kernels.patterns.tree import Label, Repeat, Sequence
-from windrow.kernels.reference.match_recognize import Clause, OutputRow, Seen, match_recognize
+from windrow.kernels.reference.match_recognize import Clause, MatchView, OutputRow, match_recognize
 from windrow.kernels.reference.scalar_expressions import compile_expression
 from windrow.kernels.reference.stream_window_definitions import WindowOfStream, validity
 from windrow.kernels.reference.window_by import OrderKey, ReferenceBoundary, WindowBy, window_by
@@ -74,18 +74,18 @@ def matches(text: str, clause: Clause) -> Asked:
     """Of each match its first row, its last, and how many rows it has."""
 
     def measured(row: OutputRow) -> tuple:
-        taken = [row.rows[at]["i"] for at, _ in row.taken]
-        return taken[0], taken[-1], len(taken)
+        mapped = [row.rows[at]["i"] for at, _ in row.mapped]
+        return mapped[0], mapped[-1], len(mapped)
 
     measures = "FIRST(i) AS a, LAST(i) AS b, COUNT(*) AS n"
     query = f"SELECT a, b, n FROM {{source}} MATCH_RECOGNIZE ({text.format(measures=measures)})"
     return Asked(query, lambda rows: [measured(row) for row in match_recognize(rows, clause)])
 
 
-def rises(seen: Seen) -> bool | None:
+def rises(view: MatchView) -> bool | None:
     """Whether the row that is tried has a greater value than the one before it."""
-    at = seen.taken[-1][0]
-    before, now = (None if at == 0 else seen.rows[at - 1]["v"]), seen.rows[at]["v"]
+    at = view.mapped[-1][0]
+    before, now = (None if at == 0 else view.rows[at - 1]["v"]), view.rows[at]["v"]
     return None if before is None or now is None else now > before
 
 
@@ -233,8 +233,8 @@ def below(rows: list[dict[str, Any]], value: int | None, k: int | None) -> bool:
 def counted(others: list[dict[str, Any]]) -> Clause:
     """Of rows with a value of at least the number of rows of their key."""
 
-    def enough(seen: Seen) -> bool | None:
-        row = seen.rows[seen.taken[-1][0]]
+    def enough(view: MatchView) -> bool | None:
+        row = view.rows[view.mapped[-1][0]]
         count = sum(other["k"] == row["k"] is not None for other in others)
         return None if row["v"] is None else row["v"] >= count
 
@@ -245,7 +245,7 @@ def counted(others: list[dict[str, Any]]) -> Clause:
 
 def matched(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[tuple]:
     most = max((other["v"] for other in others if other["v"] is not None), default=None)
-    return [(len(row.taken), most) for row in match_recognize(rows, counted(others))]
+    return [(len(row.mapped), most) for row in match_recognize(rows, counted(others))]
 
 
 def greater(rows: list[dict[str, Any]], others: list[dict[str, Any]]) -> list[tuple]:

@@ -105,7 +105,7 @@ def test_the_page_says_what_is_kept_live(live):
     shown = re.findall(r"^\| \[(\d+)\]\(#query-\d+\) .+? \| (.+?) \|", PAGE.read_text(), re.MULTILINE)
     assert [int(number) for number, _ in shown] == list(NUMBERS)
     for number in (0, 3, 11, 15, 18):  # for each reason one
-        assert shown[number][1] == live.sql(f"{query(number)} EMIT STREAM")._live.keeps
+        assert shown[number][1] == live.sql(f"{query(number)} EMIT STREAM")._live.retains
 
 
 # 5, 7, 8 and 11 are of windows, which time ends

@@ -169,7 +169,7 @@ class Shell:
     def _run_all(self, session: Session, statements: list[ScriptStatement]) -> None:
         """In the worker's thread."""
         from windrow.cli.progress import Progress
-        from windrow.cli.run import at_its_place, late_for_groups, tell
+        from windrow.cli.run import at_its_place, late_for_groups, report_set_aside
 
         parameters = self.parameters(session)
         with Progress() as progress:
@@ -180,7 +180,7 @@ class Shell:
                     self._show(relation, statement, progress)
                     for_groups = late_for_groups(relation)
                 progress.pause()
-                tell(for_groups)
+                report_set_aside(for_groups)
 
     def _show(self, relation: Relation, statement: ScriptStatement, progress: Any) -> None:
         from windrow.cli.run import Output, print_rows

@@ -42,7 +42,7 @@ class Growing:
 def advance(
     growing: Growing,
     retained: pa.Table | None,
-    came: pa.Table,
+    new_rows: pa.Table,
     frontier: Frontier | None,
     ended: Ended | None = None,
 ) -> tuple[list[pa.RecordBatch], pa.Table]:
@@ -55,7 +55,7 @@ def advance(
     retained
         The rows that the last micro-batch retained, with current values of the passing columns; None before
         the first.
-    came
+    new_rows
         The new rows, in any order; all follow the earlier ones.
     frontier
         The bound of later rows; None if there are no later rows.
@@ -75,7 +75,7 @@ def advance(
         As :func:`windrow.kernels.window_by.window_by` and
         :func:`windrow.kernels.patterns.match_recognize.match_recognize` over the whole sequence.
     """
-    over, open_ = _apart(retained, came, None if frontier is None else ended)
+    over, open_ = _apart(retained, new_rows, None if frontier is None else ended)
     if over is None:
         return _advanced(growing, *open_, frontier)
     emitted, _ = _advanced(growing, *over, None)
@@ -86,7 +86,7 @@ def advance(
 def requested_of(
     growing: Growing,
     retained: pa.Table | None,
-    came: pa.Table,
+    new_rows: pa.Table,
     frontier: Frontier | None,
     ended: Ended | None = None,
 ) -> list[pa.RecordBatch]:
@@ -94,15 +94,15 @@ def requested_of(
 
     The plan is one of MATCH_RECOGNIZE that requests them, with the values' columns as its result.
     """
-    over, open_ = _apart(retained, came, None if frontier is None else ended)
+    over, open_ = _apart(retained, new_rows, None if frontier is None else ended)
     found = [] if over is None else _requested(growing, *over, None)
     return found + _requested(growing, *open_, frontier)
 
 
 def _requested(
-    growing: Growing, retained: pa.Table | None, came: pa.Table, frontier: Frontier | None
+    growing: Growing, retained: pa.Table | None, new_rows: pa.Table, frontier: Frontier | None
 ) -> list[pa.RecordBatch]:
-    suffix, plan = _suffix(growing, retained, came), growing.plan
+    suffix, plan = _suffix(growing, retained, new_rows), growing.plan
     assert isinstance(plan, MatchPlan)
     return list(requested_matches(plan, suffix, frontier)) if suffix.table.num_rows else []
 
@@ -110,27 +110,27 @@ def _requested(
 _Rows: TypeAlias = "tuple[pa.Table | None, pa.Table]"
 
 
-def _apart(retained: pa.Table | None, came: pa.Table, ended: Ended | None) -> tuple[_Rows | None, _Rows]:
+def _apart(retained: pa.Table | None, new_rows: pa.Table, ended: Ended | None) -> tuple[_Rows | None, _Rows]:
     """The retained and new rows of partitions that have ended, None if there are none, and of all others."""
     if ended is None:
-        return None, (retained, came)
-    is_over = ended.rows(came)
+        return None, (retained, new_rows)
+    is_over = ended.rows(new_rows)
     was_over = None if retained is None else ended.rows(retained)
     if not is_over.any() and (was_over is None or not was_over.any()):
-        return None, (retained, came)
+        return None, (retained, new_rows)
 
     def chosen(over: bool) -> _Rows:
         old = None if retained is None else retained.filter(pa.array(was_over == over))
-        return old, came.filter(pa.array(is_over == over))
+        return old, new_rows.filter(pa.array(is_over == over))
 
     return chosen(True), chosen(False)
 
 
 def _advanced(
-    growing: Growing, retained: pa.Table | None, came: pa.Table, frontier: Frontier | None
+    growing: Growing, retained: pa.Table | None, new_rows: pa.Table, frontier: Frontier | None
 ) -> tuple[list[pa.RecordBatch], pa.Table]:
     """As :func:`advance`, if no partition ends before others."""
-    suffix, plan = _suffix(growing, retained, came), growing.plan
+    suffix, plan = _suffix(growing, retained, new_rows), growing.plan
     if not suffix.table.num_rows:
         retained = retained_rows(suffix, suffix.bounds[:-1], suffix.state, suffix.emitted)
         return [], retained.drop_columns(list(growing.passing))
@@ -143,12 +143,12 @@ def _advanced(
     return emitted, retained_rows(suffix, needed, state, count).drop_columns(list(growing.passing))
 
 
-def _suffix(growing: Growing, retained: pa.Table | None, came: pa.Table) -> Suffix:
+def _suffix(growing: Growing, retained: pa.Table | None, new_rows: pa.Table) -> Suffix:
     """The rows in order, with their carried state."""
     read = (*growing.carried, *growing.passing)
     columns = list(dict.fromkeys((*read, *(key.column for key in growing.order))))
     retained = None if retained is None else _plain(retained)
-    return suffix_of(retained, _plain(came.select(columns)), growing.partition, growing.order, read)
+    return suffix_of(retained, _plain(new_rows.select(columns)), growing.partition, growing.order, read)
 
 
 def _plain(rows: pa.Table) -> pa.Table:

@@ -16,7 +16,7 @@ from windrow.kernels.advance.affected_alone import changed
 from windrow.kernels.advance.ended import Ended
 from windrow.kernels.advance.frontier import Frontier
 from windrow.kernels.advance.output_bounds import least_open
-from windrow.kernels.advance.retained_rows import KeptRows, Marks, Places, union
+from windrow.kernels.advance.retained_rows import Marks, Places, RetainedRows, union
 from windrow.kernels.advance.suffix import STATE
 from windrow.kernels.hashing import hashes
 
@@ -25,20 +25,20 @@ __all__ = ["first_open", "requested_in", "step_of"]
 
 def step_of(
     growing: Growing,
-    retained: KeptRows,
-    came: pa.Table,
+    retained: RetainedRows,
+    new_rows: pa.Table,
     frontier: Frontier | None,
     ended: Ended | None,
     over: Marks | None,
     number: int,
     *,
     moves: bool,
-) -> tuple[pa.Table, KeptRows]:
+) -> tuple[pa.Table, RetainedRows]:
     """The output of a micro-batch, and the rows to retain.
 
     Parameters
     ----------
-    growing, came, frontier, ended
+    growing, new_rows, frontier, ended
         As of :func:`windrow.kernels.advance.advance`.
     retained
         The rows that the last micro-batch retained, by the columns of the partitions' keys.
@@ -50,38 +50,38 @@ def step_of(
     moves
         Whether the frontier has moved, and that may change any partition.
     """
-    places = retained.all() if moves else _touched(growing, retained, came, ended, over)
-    found = changed(growing, retained.rows(places), came, frontier, ended)
+    places = retained.all() if moves else _affected(growing, retained, new_rows, ended, over)
+    found = changed(growing, retained.rows(places), new_rows, frontier, ended)
     left = retained.without(_chosen(places, ~found.stays)).with_rows(found.rows, number)
     return pa.Table.from_batches(found.emitted, growing.plan.result), left
 
 
 def requested_in(
     growing: Growing,
-    retained: KeptRows,
-    came: pa.Table,
+    retained: RetainedRows,
+    new_rows: pa.Table,
     frontier: Frontier | None,
     ended: Ended | None,
     *,
     moves: bool,
 ) -> pa.Table:
     """The conditions that :func:`step_of`, with these arguments, needs Spark to evaluate."""
-    places = retained.all() if moves else _touched(growing, retained, came, ended, None)
-    found = requested_of(growing, retained.rows(places), came, frontier, ended)
+    places = retained.all() if moves else _affected(growing, retained, new_rows, ended, None)
+    found = requested_of(growing, retained.rows(places), new_rows, frontier, ended)
     return pa.Table.from_batches(found, growing.plan.result)
 
 
-def first_open(retained: KeptRows, rowtime: str) -> pa.Scalar | None:
+def first_open(retained: RetainedRows, rowtime: str) -> pa.Scalar | None:
     """The least rowtime of the rows at which output may still begin; None if there are none."""
     firsts = (least_open(rows, rowtime) for rows in retained.tables(STATE, rowtime))
     found = [first for first in firsts if first is not None]
     return pc.min(pa.array(found)) if found else None
 
 
-def _touched(
-    growing: Growing, retained: KeptRows, came: pa.Table, ended: Ended | None, over: Marks | None
+def _affected(
+    growing: Growing, retained: RetainedRows, new_rows: pa.Table, ended: Ended | None, over: Marks | None
 ) -> Places:
-    marks = hashes(came, growing.partition)
+    marks = hashes(new_rows, growing.partition)
     if ended is None or over is not None:
         return retained.having(marks if over is None else np.concatenate([marks, over]))
     # of a partition that has ended all rows are found

@@ -66,7 +66,7 @@ class Changed:
 def changed(
     growing: Growing,
     retained: pa.Table | None,
-    came: pa.Table,
+    new_rows: pa.Table,
     frontier: Frontier | None,
     ended: Ended | None = None,
 ) -> Changed:
@@ -75,14 +75,14 @@ def changed(
     `retained` has all rows of each partition that occurs in it.
     """
     if retained is None:
-        emitted, left = advance(growing, None, came, frontier, ended)
+        emitted, left = advance(growing, None, new_rows, frontier, ended)
         return Changed(emitted, np.zeros(0, bool), left)
     places = pa.array(np.arange(retained.num_rows))
     growing = replace(growing, columns=(*growing.columns, _RETAINED))
     emitted, left = advance(
         growing,
         retained.append_column(_RETAINED, places),
-        came.append_column(_RETAINED, pa.nulls(came.num_rows, places.type)),
+        new_rows.append_column(_RETAINED, pa.nulls(new_rows.num_rows, places.type)),
         frontier,
         ended,
     )

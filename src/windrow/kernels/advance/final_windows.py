@@ -49,17 +49,17 @@ def advance_windows(
     may_be = known & ~suffix.is_done
     windows = windows_at(plan, rows, _labels(plan, rows, suffix, may_be), _unsearched(beside))
     windows = timed_out(plan, rows, suffix.bounds, windows, frontier)
-    taken = suffix.state & TAKEN
+    covered = suffix.state & TAKEN
     if plan.tumbling and plan.has_label:
         found, decided = _tumbling_labels(plan, rows, suffix, may_be, windows, frontier)
-        taken |= _covered(suffix, found) * TAKEN
+        covered |= _covered(suffix, found) * TAKEN
     elif plan.tumbling:
         found, decided = _tumbling(plan, rows, suffix, may_be, windows)
     else:
         found, decided = _sliding(plan, may_be, windows)
     done = suffix.is_done | decided
     emitted = list(results(plan, rows, only(plan, found)))
-    return emitted, _needed(plan, suffix, done, beside, frontier), done * DONE | taken
+    return emitted, _needed(plan, suffix, done, beside, frontier), done * DONE | covered
 
 
 @dataclass(frozen=True)
@@ -194,10 +194,10 @@ def _tumbling_labels(
 
 def _reached(suffix: Suffix, emitted: Windows | None = None) -> Array:
     """The row of each partition after its emitted windows, earlier and new."""
-    taken = suffix.state & TAKEN > 0
+    covered = suffix.state & TAKEN > 0
     if emitted is not None:
-        taken = taken | _covered(suffix, emitted)
-    row = np.where(taken, np.arange(len(taken)) + 1, 0)
+        covered = covered | _covered(suffix, emitted)
+    row = np.where(covered, np.arange(len(covered)) + 1, 0)
     reached: Array = suffix.bounds[:-1].copy()
     np.maximum.at(reached, np.repeat(np.arange(len(reached)), np.diff(suffix.bounds)), row)
     return reached

@@ -19,7 +19,7 @@ import pyarrow as pa
 from windrow.kernels.hashing import among, hashes
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, SMALLEST, merging
 
-__all__ = ["GONE", "Bools", "KeptRows", "Marks", "Places", "union"]
+__all__ = ["GONE", "Bools", "Marks", "Places", "RetainedRows", "union"]
 
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -74,7 +74,7 @@ class _Chunk:
 
 
 @dataclass(frozen=True, eq=False)
-class KeptRows:
+class RetainedRows:
     """Rows with a key.
 
     Attributes
@@ -95,7 +95,9 @@ class KeptRows:
     lost: Places = field(default_factory=dict)
 
     @staticmethod
-    def read(key: tuple[str, ...], rows: Mapping[int, pa.Table], gone: Mapping[int, pa.Table]) -> KeptRows:
+    def read(
+        key: tuple[str, ...], rows: Mapping[int, pa.Table], gone: Mapping[int, pa.Table]
+    ) -> RetainedRows:
         """The rows in stored chunks."""
         chunks = {number: _Chunk.of(table, key) for number, table in rows.items()}
         places = {number: _Chunk.of(table, ()) for number, table in gone.items()}
@@ -106,7 +108,7 @@ class KeptRows:
                     chunks[chunk] = chunks[chunk].without(at[of == chunk])
                 else:
                     places[number] = places[number].without(np.flatnonzero(of == chunk))
-        return KeptRows(key, chunks, places)
+        return RetainedRows(key, chunks, places)
 
     def __len__(self) -> int:
         return sum(chunk.count for chunk in self.chunks.values())
@@ -159,16 +161,16 @@ class KeptRows:
 
     def due(
         self,
-        came: pa.Table,
+        new_rows: pa.Table,
         satisfied: Callable[[pa.Table], Bools] | None,
         number: int,
         closed: tuple[Bools, Places] | None = None,
-    ) -> tuple[pa.Table, KeptRows]:
+    ) -> tuple[pa.Table, RetainedRows]:
         """The retained and new rows that satisfy a condition; and the other rows, to retain.
 
         Parameters
         ----------
-        came
+        new_rows
             The new rows.
         satisfied
             None for no row.
@@ -177,15 +179,15 @@ class KeptRows:
         closed
             Rows that are due in any case: which of the new ones, and the places of the retained ones.
         """
-        is_due, places = (np.zeros(came.num_rows, bool), {}) if closed is None else closed
+        is_due, places = (np.zeros(new_rows.num_rows, bool), {}) if closed is None else closed
         if satisfied is not None:
-            is_due = is_due | satisfied(came)
+            is_due = is_due | satisfied(new_rows)
             places = union(places, self.where(satisfied))
-        waited, due = self.rows(places), came.filter(pa.array(is_due))
+        waited, due = self.rows(places), new_rows.filter(pa.array(is_due))
         due = due if waited is None else pa.concat_tables([waited.cast(due.schema), due])
-        return due, self.without(places).with_rows(came.filter(pa.array(~is_due)), number)
+        return due, self.without(places).with_rows(new_rows.filter(pa.array(~is_due)), number)
 
-    def without(self, places: Places) -> KeptRows:
+    def without(self, places: Places) -> RetainedRows:
         """The rows except those at these places."""
         chunks, lost = dict(self.chunks), dict(self.lost)
         for number, at in places.items():
@@ -194,7 +196,7 @@ class KeptRows:
                 lost[number] = np.concatenate([lost[number], at]) if number in lost else at
         return replace(self, chunks=chunks, lost=lost)
 
-    def with_rows(self, rows: pa.Table, number: int) -> KeptRows:
+    def with_rows(self, rows: pa.Table, number: int) -> RetainedRows:
         """The rows, with those that the micro-batch of this number adds."""
         if not rows.num_rows:
             return self
@@ -205,7 +207,7 @@ class KeptRows:
         own = sum(_is_of(number, at) for at in self.chunks)
         return replace(self, chunks={**self.chunks, number * PER_MICRO_BATCH + own: chunk})
 
-    def merged(self, number: int) -> KeptRows:
+    def merged(self, number: int) -> RetainedRows:
         """The rows as retained after the micro-batch of this number."""
         chunks = _merged(self.chunks, number)
         gone = dict(self.gone)
@@ -220,7 +222,7 @@ class KeptRows:
             of = np.concatenate([np.full(len(at), chunk) for chunk, at in lost.items()])
             places = pa.table({_CHUNK: of, _PLACE: np.concatenate([*lost.values()])})
             gone[number * PER_MICRO_BATCH] = _Chunk.of(places, ())
-        return KeptRows(self.key, chunks, _merged(gone, number))
+        return RetainedRows(self.key, chunks, _merged(gone, number))
 
     def stored(
         self, name: str, number: int

@@ -133,21 +133,21 @@ def _longest(program: PatternProgram) -> int | None:
     least: dict[int, int] = {}
     stack = [(0, 0)]
     while stack:
-        at, taken = stack.pop()
-        if least.get(at, -1) >= taken:
+        at, length = stack.pop()
+        if least.get(at, -1) >= length:
             continue
-        if taken > len(program):
+        if length > len(program):
             return None  # it went round
-        least[at] = taken
+        least[at] = length
         op, x, y = int(program.op[at]), int(program.x[at]), int(program.y[at])
         if op == MATCH:
-            stack.append((at + 1, taken + 1))
+            stack.append((at + 1, length + 1))
         elif op == SPLIT:
-            stack += [(x, taken), (y, taken)]
+            stack += [(x, length), (y, length)]
         elif op == JUMP:
-            stack.append((x, taken))
+            stack.append((x, length))
         elif at + 1 < len(program):
-            stack.append((at + 1, taken))
+            stack.append((at + 1, length))
     return max(least.values())
 
 

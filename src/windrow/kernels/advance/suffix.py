@@ -89,7 +89,7 @@ class CountedRows(PairRows):
 
 def suffix_of(
     retained: pa.Table | None,
-    came: pa.Table,
+    new_rows: pa.Table,
     partition: tuple[str, ...],
     order: tuple[SortKey, ...],
     columns: tuple[str, ...],
@@ -99,13 +99,13 @@ def suffix_of(
     New rows are sorted, and follow the retained ones.
     """
     for field in CARRIED:
-        came = came.append_column(field, pa.nulls(came.num_rows, field.type))
-    whole = came
+        new_rows = new_rows.append_column(field, pa.nulls(new_rows.num_rows, field.type))
+    whole = new_rows
     if retained is not None:
-        for field in came.schema:
+        for field in new_rows.schema:
             if field.name not in retained.column_names:
                 retained = retained.append_column(field, pa.nulls(retained.num_rows, field.type))
-        whole = pa.concat_tables([retained.select(came.column_names).cast(came.schema), came])
+        whole = pa.concat_tables([retained.select(new_rows.column_names).cast(new_rows.schema), new_rows])
     whole = whole.combine_chunks()
     placed, bounds = sorted_partitions(whole, partition, (SortKey(AT, nulls_first=False), *order))
     whole = whole.select([*columns, *CARRIED.names])

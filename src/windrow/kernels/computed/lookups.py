@@ -83,21 +83,21 @@ class LookUp:
         else:
             key, other = self.equal
             left, right = _pairs(_key(key, rows), _key(other, own), self.retains_all)
-        columns = {n: _taken(column, left) for n, column in rows.columns.items() if n in self.wanted}
+        columns = {n: _at(column, left) for n, column in rows.columns.items() if n in self.wanted}
         columns |= {n: column.take(right) for n, column in own.columns.items() if n in self.wanted}
-        known = {name: _taken(column, left) for name, column in rows.known.items()}
+        known = {name: _at(column, left) for name, column in rows.known.items()}
         return ComputedRows(columns, len(right), known)
 
     def only(self, needed: frozenset[int]) -> tuple[LookUp, frozenset[int]]:
         """The same with only these columns, and the numbers of the row columns that it reads."""
-        kept, table = [number for number in self.wanted if number in needed], self.table
+        wanted, table = [number for number in self.wanted if number in needed], self.table
         own, theirs = frozenset[int](), frozenset[int]()
         if self.equal is not None:
             own, theirs = self.equal[0].reads, self.equal[1].reads
         below = (needed - frozenset(table.numbers)) | own
         if isinstance(table, CollectedTable):
-            table = table.only(frozenset(kept) | theirs)
-        return replace(self, table=table, wanted=kept), below
+            table = table.only(frozenset(wanted) | theirs)
+        return replace(self, table=table, wanted=wanted), below
 
     @cached_property
     def most(self) -> int:
@@ -124,7 +124,7 @@ def _key(value: Value, rows: ComputedRows) -> pa.Array:
     return _array(found) if isinstance(found, pa.ChunkedArray) else found
 
 
-def _taken(column: pa.Array, places: pa.Array | None) -> pa.Array:
+def _at(column: pa.Array, places: pa.Array | None) -> pa.Array:
     return column if places is None else column.take(places)
 
 

@@ -185,8 +185,8 @@ def element(place: int, other: str, lists: pa.Array) -> pa.Array:
     whole = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
     starts, ends = np.asarray(whole.offsets[:-1]), np.asarray(whole.offsets[1:])
     is_there = ends - starts >= place
-    taken = whole.values.take(pa.array(np.where(is_there, starts + place - 1, 0), mask=~is_there))
-    filled = pc.fill_null(taken, other)
+    chosen = whole.values.take(pa.array(np.where(is_there, starts + place - 1, 0), mask=~is_there))
+    filled = pc.fill_null(chosen, other)
     return (
         filled
         if not whole.null_count
@@ -216,8 +216,8 @@ def extracted(pattern: str, group: int) -> Function | None:
 
 
 def _extracted(named: str, text: pa.Array) -> pa.Array:
-    taken = pc.struct_field(pc.extract_regex(_of_ascii(text), named), 0)
-    return pc.if_else(pc.is_valid(text), pc.fill_null(taken, ""), pa.scalar(None, pa.string()))
+    matched = pc.struct_field(pc.extract_regex(_of_ascii(text), named), 0)
+    return pc.if_else(pc.is_valid(text), pc.fill_null(matched, ""), pa.scalar(None, pa.string()))
 
 
 def _is_safe(pattern: str) -> bool:

@@ -28,12 +28,12 @@ class FirstRows(Operated):
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.advance`."""
         output = super().advance(changes, times)
-        first, (trace,), (come,) = self.operator.first, self.sides, changes
+        first, (trace,), (new_rows,) = self.operator.first, self.sides, changes
         assert first is not None
         assert first.limit is not None
-        if come is None or not come.num_rows:
+        if new_rows is None or not new_rows.num_rows:
             return output
-        places = trace.having(hashes(come, self.operator.keys))
+        places = trace.having(hashes(new_rows, self.operator.keys))
         order, bounds = sorted_partitions(trace.rows(places), self.operator.keys, first.order)
         rank = np.arange(len(places)) - np.repeat(bounds[:-1], np.diff(bounds))
         behind = np.flatnonzero(rank >= first.offset + first.limit)

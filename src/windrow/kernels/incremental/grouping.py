@@ -90,13 +90,13 @@ class RunningGroups(Operated):
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.advance`."""
         rows, *others = changes
-        come = [other for other in others if other is not None and other.num_rows]
-        if come:
-            self.otherwise = come[0].select([name for name, _ in self.operator.aggregates])
+        defaults = [other for other in others if other is not None and other.num_rows]
+        if defaults:
+            self.otherwise = defaults[0].select([name for name, _ in self.operator.aggregates])
         has_rows = rows is not None and rows.num_rows > 0
         output = self._of_rows(rows, times) if has_rows else self.result.empty_table()
-        if self.otherwise is not None and (come or has_rows):
-            begin = come[0].column(ENTER)[0].as_py() if come else (times.since or 0) - 1
+        if self.otherwise is not None and (defaults or has_rows):
+            begin = defaults[0].column(ENTER)[0].as_py() if defaults else (times.since or 0) - 1
             row = self.otherwise.append_column(ENTER, pa.array([begin]))
             empty = [pa.Table.from_batches([batch]) for batch in self.operator.while_empty(row, output)]
             output = pa.concat_tables(

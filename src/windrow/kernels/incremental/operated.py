@@ -59,7 +59,7 @@ class Moves:
     ----------
     places, leave
         Where the rows are that were there before and leave, and when they do.
-    come
+    entering
         The rows that enter, with `ENTER` and `LEAVE`; they may leave in the micro-batch too.
     unknown
         Rows that leave and were not present.
@@ -67,7 +67,7 @@ class Moves:
 
     places: Ints
     leave: Ints
-    come: pa.Table
+    entering: pa.Table
     unknown: pa.Table
 
     @staticmethod
@@ -86,12 +86,12 @@ class Moves:
     def done(self, trace: Trace, times: Times) -> None:
         """Update the trace to the rows that are present after the micro-batch."""
         trace.remove(self.places)
-        stay = _ints(self.come, LEAVE) >= times.until
-        trace.add(self.come if stay.all() else self.come.filter(pa.array(stay)))
+        stay = _ints(self.entering, LEAVE) >= times.until
+        trace.add(self.entering if stay.all() else self.entering.filter(pa.array(stay)))
 
     def changed(self, trace: Trace, times: Times) -> pa.Table:
         """The rows that move, those that leave first."""
-        return pa.concat_tables([_timed(trace.rows(self.places), times, self.leave), self.come])
+        return pa.concat_tables([_timed(trace.rows(self.places), times, self.leave), self.entering])
 
     def others(self, trace: Trace, marks: Marks, times: Times) -> pa.Table:
         """The rows with keys of these hashes that were present before, and stay."""
@@ -106,7 +106,7 @@ class Moves:
         leave = np.full(len(places), NEVER)
         known = np.isin(self.places, places)
         leave[np.searchsorted(places, self.places[known])] = self.leave[known]
-        return pa.concat_tables([_timed(trace.rows(places), times, leave), self.come])
+        return pa.concat_tables([_timed(trace.rows(places), times, leave), self.entering])
 
 
 @dataclass
@@ -229,9 +229,9 @@ class Operated:
         if not any(map(len, marks)):
             return
         if self.operator.name != "join":
-            touched = np.concatenate(marks)
+            affected = np.concatenate(marks)
             yield tuple(
-                self._near(each.whole(trace, touched, times), times)
+                self._near(each.whole(trace, affected, times), times)
                 for each, trace in zip(moves, self.sides, strict=True)
             )
             return

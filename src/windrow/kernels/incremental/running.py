@@ -409,16 +409,16 @@ class Merged:
         partial = FUNCTIONS[self.spec.function].partial
         assert partial is not None
         bounds = np.searchsorted(events.piece, np.arange(len(events.group) + 1))
-        come = state(self.spec, events.rows, bounds[:-1], bounds[1:])
-        assert come is not None
+        pieces = state(self.spec, events.rows, bounds[:-1], bounds[1:])
+        assert pieces is not None
         if self.states is None:
-            self.states = Trace(pa.schema([(_PLACE, pa.int64()), *come.schema]), (_PLACE,))
+            self.states = Trace(pa.schema([(_PLACE, pa.int64()), *pieces.schema]), (_PLACE,))
         groups = pa.table({_PLACE: events.places})
         found = self.states.find(groups)
         before = self.states.rows(found.places).drop_columns([_PLACE])
         # of each piece, what all pieces of its group up to it come to: of twice as many in each round
         rank = np.arange(len(events.group)) - events.first[events.group]
-        whole, reach = come, 1
+        whole, reach = pieces, 1
         while reach <= int(rank.max(initial=0)):
             later = np.flatnonzero(rank >= reach)
             whole = _put_at(

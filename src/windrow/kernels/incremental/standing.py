@@ -55,8 +55,8 @@ class Standing:
         until[:-1] = np.where(stays[:-1], NEVER, begins[1:])
         place, many = order[last], count[last]
         rows = whole.select(names)
-        held = stays & (many != 0)
-        self._rows = _counted(rows, place[held], np.full(int(held.sum()), -NEVER), many[held])
+        remains = stays & (many != 0)
+        self._rows = _counted(rows, place[remains], np.full(int(remains.sum()), -NEVER), many[remains])
         first = np.searchsorted(instants, begins)
         times = np.where(many > 0, np.searchsorted(instants, until) - first, 0)
         of = np.repeat(np.arange(len(times)), times)

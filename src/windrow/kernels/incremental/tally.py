@@ -126,11 +126,11 @@ class Tally:
         is_new = places < 0
         new = np.flatnonzero(is_new)
         if len(new):
-            places[new] = self._taken(len(new))
+            places[new] = self._new_places(len(new))
             self._keys.add(keys.take(pa.array(new)), **{_PLACE: places[new]})
         return Counted(places, added, is_new)
 
-    def _taken(self, count: int) -> Ints:
+    def _new_places(self, count: int) -> Ints:
         """So many places, released ones first."""
         size = len(self._numbers)
         back, self._free = self._free[:count], self._free[count:]

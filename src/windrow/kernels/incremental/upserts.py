@@ -59,14 +59,14 @@ def upserts(changes: pa.Table, key: Sequence[str], compared: pa.Table | None = N
     )
     net = netted(own, other)
     diff, group = net.column(DIFF).to_numpy(), net.column(_KEY).to_numpy()
-    come = np.bincount(group, np.maximum(diff, 0), count)[group]
-    gone = np.bincount(group, np.maximum(-diff, 0), count)[group]
-    changed = np.flatnonzero((diff > 0) | (come == 0))
-    twice = np.flatnonzero((come[changed] > 1) | (gone[changed] > 1))
+    added = np.bincount(group, np.maximum(diff, 0), count)[group]
+    removed = np.bincount(group, np.maximum(-diff, 0), count)[group]
+    changed = np.flatnonzero((diff > 0) | (added == 0))
+    twice = np.flatnonzero((added[changed] > 1) | (removed[changed] > 1))
     return Became(
         net.select(columns).take(pa.array(changed)),
         last[group[changed]],
         diff[changed] > 0,
-        gone[changed] > 0,
+        removed[changed] > 0,
         int(twice[0]) if len(twice) else None,
     )

@@ -164,9 +164,9 @@ def matches_at_once(
             chosen = chosen[~waits]
         start, end = start[chosen], end[chosen]
         counts = [count[chosen] for count in counts]
-    taken = np.stack(counts, axis=1).ravel() if counts else np.zeros(0, np.int64)
-    labels = np.repeat(np.tile(np.array(places.labels, np.int64), len(start)), taken)
-    excluded = np.repeat(np.tile(np.array(places.excluded, bool), len(start)), taken)
+    repeats = np.stack(counts, axis=1).ravel() if counts else np.zeros(0, np.int64)
+    labels = np.repeat(np.tile(np.array(places.labels, np.int64), len(start)), repeats)
+    excluded = np.repeat(np.tile(np.array(places.excluded, bool), len(start)), repeats)
     return FoundMatches(places.row[start], end - start, labels, excluded, undecided_from)
 
 
@@ -262,15 +262,15 @@ class _Places:
                 active = active & ~mine
             return end
 
-        settled, is_open = (
+        is_decided, is_open = (
             np.zeros(self.count, bool),
             None if rest_open is None else np.zeros(self.count, bool),
         )
         for matches, part_open, _ in solutions:
             if is_open is not None and part_open is not None:
-                is_open |= part_open & ~settled
-            settled |= matches
-        return settled, is_open, through
+                is_open |= part_open & ~is_decided
+            is_decided |= matches
+        return is_decided, is_open, through
 
     def run(self, part: _Run, rest: Array, rest_open: Array | None) -> Solved:
         """A number of rows of one label."""
@@ -283,10 +283,10 @@ class _Places:
         if rest_open is not None:
             place, found = nearest(rest | rest_open, end, part.low)
             is_open = found & rest_open[np.where(found, place, 0)]
-            taken = self.limit - self.here
-            goes_on = (self.run_end(part.label) == self.limit) & (taken >= 0)
+            length = self.limit - self.here
+            goes_on = (self.run_end(part.label) == self.limit) & (length >= 0)
             if part.high is not None:
-                goes_on &= taken < part.high
+                goes_on &= length < part.high
             is_open |= goes_on if part.greedy else goes_on & ~found
 
         def through(at: Array, active: Array) -> Array:

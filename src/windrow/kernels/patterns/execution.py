@@ -427,8 +427,8 @@ def _updates(plan: MatchPlan) -> Array:
     codes = np.empty((len(plan.labels), len(plan.registers)), np.int64)
     for number, register in enumerate(plan.registers):
         for label in range(len(plan.labels)):
-            taken = register.members is None or label in register.members
-            codes[label, number] = _code(plan.registers, number) if taken else number
+            is_member = register.members is None or label in register.members
+            codes[label, number] = _code(plan.registers, number) if is_member else number
     return codes
 
 

@@ -169,19 +169,19 @@ class _Compiler:
         begins: dict[frozenset[int], int] = {}
         jumps: list[tuple[int, frozenset[int]]] = []
         for size in numbers:
-            for taken in map(frozenset, combinations(numbers, size)):
-                begins[taken] = len(self.code)
-                *others, last = (number for number in numbers if number not in taken)
+            for chosen in map(frozenset, combinations(numbers, size)):
+                begins[chosen] = len(self.code)
+                *others, last = (number for number in numbers if number not in chosen)
                 for number in others:
                     split = self.add(SPLIT)
                     self.add_tree(parts[number])
-                    jumps.append((self.add(JUMP), taken | {number}))
+                    jumps.append((self.add(JUMP), chosen | {number}))
                     self.code[split] = (SPLIT, split + 1, len(self.code))
                 self.add_tree(parts[last])
-                jumps.append((self.add(JUMP), taken | {last}))
+                jumps.append((self.add(JUMP), chosen | {last}))
         begins[frozenset(numbers)] = len(self.code)
-        for jump, taken in jumps:
-            self.code[jump] = (JUMP, begins[taken], 0)
+        for jump, chosen in jumps:
+            self.code[jump] = (JUMP, begins[chosen], 0)
 
     def repeat(self, tree: Repeat) -> None:
         part, low, high = tree.part, tree.low, tree.high

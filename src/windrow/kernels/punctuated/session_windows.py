@@ -37,7 +37,7 @@ class SessionCarry:
         The punctuations of the output so far.
     least_announced
         The least begin and end of later sessions, as last announced by a punctuation.
-    came
+    is_begun
         Whether there was a micro-batch.
     """
 
@@ -47,7 +47,7 @@ class SessionCarry:
     prefixes: Prefixes
     announced: Announced
     least_announced: tuple[int, int] | None = None
-    came: bool = False
+    is_begun: bool = False
 
     @property
     def retained(self) -> tuple[int, ...]:
@@ -93,8 +93,8 @@ class SessionOperator:
             carry = self._begun(schema)
         carry.waiting.add(delta.rows)
         incoming = delta.punctuations
-        if not carry.came:
-            carry.came = True
+        if not carry.is_begun:
+            carry.is_begun = True
             null = Values(carry.time.lines[self.time], null=True, spans=())
             incoming = (Pattern.of({self.time: null}), *incoming)
         if not incoming:

@@ -26,7 +26,8 @@ __all__ = ["OPERATORS", "SetCarry", "SetOperator"]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_NOTES = ("left", "right", "given")
+_EMITTED = "given"  # in stored state
+_NOTES = ("left", "right", _EMITTED)
 
 
 @dataclass
@@ -35,14 +36,14 @@ class _Counts:
 
     left: Ints
     right: Ints
-    given: Ints
+    emitted: Ints
     closed_left: Bools
     closed_right: Bools
 
 
 def _distinct(rows: _Counts) -> tuple[Ints, Bools]:
-    copies = np.where(rows.given > 0, 0, 1)
-    rows.given[:] = 1
+    copies = np.where(rows.emitted > 0, 0, 1)
+    rows.emitted[:] = 1
     return copies, ~rows.closed_left
 
 
@@ -53,8 +54,8 @@ def _union(rows: _Counts) -> tuple[Ints, Bools]:
 
 def _intersect(rows: _Counts) -> tuple[Ints, Bools]:
     is_in = (rows.left > 0) & (rows.right > 0)
-    copies = np.where(is_in & (rows.given == 0), 1, 0)
-    rows.given[is_in] = 1
+    copies = np.where(is_in & (rows.emitted == 0), 1, 0)
+    rows.emitted[is_in] = 1
     waits = ((rows.left > 0) & ~rows.closed_right) | ((rows.right > 0) & ~rows.closed_left)
     # an emitted row is retained, so as not to be emitted again, while it may still arrive on both sides
     return copies, np.where(is_in, ~rows.closed_left & ~rows.closed_right, waits).astype(bool)
@@ -70,8 +71,8 @@ def _intersect_all(rows: _Counts) -> tuple[Ints, Bools]:
 def _except(rows: _Counts) -> tuple[Ints, Bools]:
     is_out = rows.right > 0
     is_decided = (rows.left > 0) & ~is_out & rows.closed_right
-    copies = np.where(is_decided & (rows.given == 0), 1, 0)
-    rows.given[is_decided] = 1
+    copies = np.where(is_decided & (rows.emitted == 0), 1, 0)
+    rows.emitted[is_decided] = 1
     # a right row suppresses later left rows; an emitted row must not be emitted again
     return copies, np.where(is_out | is_decided, ~rows.closed_left, True).astype(bool)
 
@@ -142,13 +143,13 @@ class SetOperator:
         rows = pa.concat_tables([side.rows for side in sides])
         if carry.store is not None:
             is_right = np.repeat([False, True][: len(sides)], [side.rows.num_rows for side in sides])
-            rows = self._taken(
+            rows = self._counted(
                 carry, carry.store, rows, is_right, [region for regions in fresh for region in regions]
             )
         both = iter(fresh[0]) if len(sides) == 1 else _of_both(carry.covers, fresh)
         return Delta(rows, carry.announced.news(both)), carry
 
-    def _taken(
+    def _counted(
         self, carry: SetCarry, store: Trace, rows: pa.Table, is_right: Bools, fresh: list[Region]
     ) -> pa.Table:
         order, bounds = sorted_partitions(rows, tuple(rows.column_names), ())
@@ -157,7 +158,7 @@ class SetOperator:
         on_right = np.append(0, np.cumsum(is_right))
         lo, hi = (bounds[:-1], bounds[1:]) if len(rows) else (bounds[:0], bounds[:0])
         rows = rows.take(pa.array(lo))
-        counts = {"right": on_right[hi] - on_right[lo], "given": np.zeros(len(lo), np.int64)}
+        counts = {"right": on_right[hi] - on_right[lo], _EMITTED: np.zeros(len(lo), np.int64)}
         counts["left"] = hi - lo - counts["right"]
         # affected and closed rows leave the store, and return if they must be retained
         found = store.find(rows)
@@ -166,16 +167,18 @@ class SetOperator:
         closed = np.setdiff1d(store.matching(fresh), found.places)
         gone = np.concatenate([found.places, closed])
         affected = pa.concat_tables([rows, store.rows(closed)])
-        notes = {name: np.concatenate([counts[name], store.note(name, closed)]) for name in _NOTES}
+        left, right, emitted = (np.concatenate([counts[name], store.note(name, closed)]) for name in _NOTES)
         store.remove(gone)
         counted = _Counts(
-            **notes,
+            left,
+            right,
+            emitted,
             closed_left=carry.covers[0].matches(affected),
             closed_right=carry.covers[1].matches(affected),
         )
         copies, is_retained = OPERATORS[self.operator](counted)
         retained = np.flatnonzero(is_retained)
-        changed = {"left": counted.left, "right": counted.right, "given": counted.given}
+        changed = {"left": counted.left, "right": counted.right, _EMITTED: counted.emitted}
         store.add(affected.take(pa.array(retained)), **{name: of[retained] for name, of in changed.items()})
         return affected.take(pa.array(np.repeat(np.arange(len(affected)), copies)))
 

@@ -16,6 +16,8 @@ from windrow.punctuations.regions import Region, meet
 
 __all__ = ["SortCarry", "SortOperator"]
 
+_NUMBER = "came"  # in stored state
+
 
 @dataclass
 class SortCarry:
@@ -25,7 +27,7 @@ class SortCarry:
     cover: Cover
     closing: Closing
     announced: Announced
-    came: int = 0
+    row_count: int = 0
     passed: int = 0
 
     @property
@@ -65,15 +67,15 @@ class SortOperator:
             lines = lines_of(delta.rows.schema)
             first = self.keys[0].column
             carry = SortCarry(
-                Trace(delta.rows.schema, (first,), lines, ("came",)),
+                Trace(delta.rows.schema, (first,), lines, (_NUMBER,)),
                 Cover(lines),
                 Closing(lines, [first]),
                 Announced(lines),
             )
             incoming = (*self.domain, *incoming)
         count = delta.rows.num_rows
-        carry.store.add(delta.rows, came=np.arange(carry.came, carry.came + count))
-        carry.came += count
+        carry.store.add(delta.rows, **{_NUMBER: np.arange(carry.row_count, carry.row_count + count)})
+        carry.row_count += count
         fresh = [region for pattern in incoming for region in carry.cover.add(pattern)]
         carry.closing.add(incoming)
         before_it, open_ = prefix(self.keys, carry.cover, {}, carry.closing.closed)
@@ -97,14 +99,14 @@ class SortOperator:
         if len(carry.store) <= count:
             return
         places = carry.store.everything()
-        places = places[np.argsort(carry.store.note("came", places), kind="stable")]
+        places = places[np.argsort(carry.store.note(_NUMBER, places), kind="stable")]
         order, _ = sorted_partitions(carry.store.rows(places), (), self.keys)
         carry.store.remove((places if order is None else places[order])[count:])
 
     def _output(self, carry: SortCarry, regions: list[Region]) -> pa.Table:
         places = carry.store.matching(regions)
         places = places[carry.cover.matches(carry.store.rows(places))]
-        places = places[np.argsort(carry.store.note("came", places), kind="stable")]
+        places = places[np.argsort(carry.store.note(_NUMBER, places), kind="stable")]
         rows = carry.store.rows(places)
         carry.store.remove(places)
         order, _ = sorted_partitions(rows, (), self.keys)

@@ -35,7 +35,7 @@ class Watched:
         self, schema: pa.Schema, key: Sequence[str], lines: Lines, notes: Sequence[str] = ()
     ) -> None:
         self.store = Trace(schema, key, lines, (*notes, _NUMBER))
-        self._came = 0
+        self._row_count = 0
         self._waiting: dict[int, list[Region]] = {}
         self._loose: list[Region] = []
 
@@ -44,9 +44,9 @@ class Watched:
 
     def add(self, rows: pa.Table, **notes: Ints) -> None:
         """Add rows."""
-        numbers = np.arange(self._came, self._came + rows.num_rows)
+        numbers = np.arange(self._row_count, self._row_count + rows.num_rows)
         self.store.add(rows, **notes, **{_NUMBER: numbers})
-        self._came += rows.num_rows
+        self._row_count += rows.num_rows
 
     def remove(self, places: Ints) -> None:
         """Remove rows."""

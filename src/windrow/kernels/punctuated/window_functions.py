@@ -23,7 +23,7 @@ __all__ = ["OverCarry", "OverOperator"]
 
 Ints = npt.NDArray[np.int64]
 
-_CAME = "came"
+_NUMBER = "came"  # in stored state
 
 
 @dataclass
@@ -41,7 +41,7 @@ class OverCarry:
         The complete prefix of each partition; None if functions read whole partitions.
     announced
         The punctuations of the output so far.
-    came
+    row_count
         The number of rows that have arrived.
     """
 
@@ -50,7 +50,7 @@ class OverCarry:
     closing: Closing
     prefixes: Prefixes | None
     announced: Announced
-    came: int = 0
+    row_count: int = 0
 
     @property
     def retained(self) -> tuple[int, ...]:
@@ -100,15 +100,15 @@ class OverOperator:
         elif self.totals is not None and carry.before.notes:  # the rows, which earlier versions retained
             self._retotalled(carry)
         count = delta.rows.num_rows
-        carry.waiting.add(delta.rows, **{_CAME: np.arange(carry.came, carry.came + count)})
-        carry.came += count
+        carry.waiting.add(delta.rows, **{_NUMBER: np.arange(carry.row_count, carry.row_count + count)})
+        carry.row_count += count
         closed = carry.closing.add(delta.punctuations)
         regions = [region for pattern in delta.punctuations for region in pattern.regions()]
         places = self._ready(carry, regions, closed)
-        came = carry.waiting.store.note(_CAME, places)
+        numbers = carry.waiting.store.note(_NUMBER, places)
         rows = carry.waiting.store.rows(places)
         carry.waiting.remove(places)
-        output = self._emitted(carry, rows, came)
+        output = self._emitted(carry, rows, numbers)
         carry.before.remove(carry.before.matching(closed))
         return Delta(output, carry.announced.news(carry.waiting.free(regions))), carry
 
@@ -116,9 +116,9 @@ class OverOperator:
         lines = lines_of(schema)
         keys = [key for key in self.order if key.column not in self.partition]  # others are constant there
         output = pa.schema([*schema, *self.compute(schema.empty_table()).schema])
-        before = Trace(schema, self.partition, lines, [_CAME])
+        before = Trace(schema, self.partition, lines, [_NUMBER])
         return OverCarry(
-            Watched(schema, self.partition, lines, [_CAME]),
+            Watched(schema, self.partition, lines, [_NUMBER]),
             before if self.totals is None else self._no_totals(output),
             Closing(lines, self.partition),
             Prefixes(lines, self.partition, keys) if keys and self.looks_back else None,
@@ -138,20 +138,20 @@ class OverOperator:
 
     # -- the output ----------------------------------------------------------------------------------
 
-    def _emitted(self, carry: OverCarry, rows: pa.Table, came: Ints) -> pa.Table:
+    def _emitted(self, carry: OverCarry, rows: pa.Table, numbers: Ints) -> pa.Table:
         """Rows with their computed columns; retains the rows that later ones look back at."""
         if not rows.num_rows:
             return _beside(rows, self.compute(rows))
         if self.totals is not None:
-            return self._totalled(carry, rows.take(pa.array(np.argsort(came, kind="stable"))))
+            return self._totalled(carry, rows.take(pa.array(np.argsort(numbers, kind="stable"))))
         places = carry.before.find(different(rows, self.partition)).places
         both = pa.concat_tables([carry.before.rows(places), rows])
-        came = np.concatenate([carry.before.note(_CAME, places), came])
+        numbers = np.concatenate([carry.before.note(_NUMBER, places), numbers])
         is_new = np.arange(len(both)) >= len(places)
-        order = np.argsort(came, kind="stable")
+        order = np.argsort(numbers, kind="stable")
         in_order, bounds = sorted_partitions(both.take(pa.array(order)), self.partition, self.order)
         order = order if in_order is None else order[in_order]
-        both, came, is_new = both.take(pa.array(order)), came[order], is_new[order]
+        both, numbers, is_new = both.take(pa.array(order)), numbers[order], is_new[order]
         computed = self.compute(both)
         if self.looks_back and self.reach != 0:
             stays = is_new
@@ -160,7 +160,7 @@ class OverOperator:
                 stays = np.zeros(len(both), bool)
                 for stop, start in zip(bounds[1:].tolist(), bounds[:-1].tolist(), strict=True):
                     stays[max(start, stop - self.reach) : stop] = True
-            carry.before.add(both.filter(pa.array(stays)), **{_CAME: came[stays]})
+            carry.before.add(both.filter(pa.array(stays)), **{_NUMBER: numbers[stays]})
         is_output = pa.array(is_new)
         return _beside(both.filter(is_output), computed.filter(is_output))
 
@@ -192,7 +192,7 @@ class OverOperator:
         """Replace the retained rows by totals."""
         store = carry.before
         places = store.everything()
-        rows = store.rows(places[np.argsort(store.note(_CAME, places), kind="stable")])
+        rows = store.rows(places[np.argsort(store.note(_NUMBER, places), kind="stable")])
         carry.before = self._no_totals(pa.schema([*rows.schema, *self.compute(rows.slice(0, 0)).schema]))
         if rows.num_rows:
             self._totalled(carry, rows)

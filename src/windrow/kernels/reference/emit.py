@@ -151,17 +151,17 @@ def none_follows(known: Mapping[str, Place | None], patterns: Sequence[Pattern])
     patterns
         The punctuations so far. In other columns, it only distinguishes values at the ends of its ranges.
     """
-    closing = [pattern for pattern in patterns if _holds(pattern, known, known)]
+    closing = [pattern for pattern in patterns if _is_matched(pattern, known, known)]
     values: dict[str, set[Place | None]] = {}
     for name, own in (each for pattern in closing for each in pattern.columns):
         if name not in known:
             ends = {place for span in own.spans for place in span if place != own.line.end}
             values.setdefault(name, set()).update({None, own.line.first, *ends})
     rows = (dict(zip(values, row, strict=True)) for row in product(*values.values()))
-    return all(any(_holds(pattern, row, values) for pattern in closing) for row in rows)
+    return all(any(_is_matched(pattern, row, values) for pattern in closing) for row in rows)
 
 
-def _holds(pattern: Pattern, row: Mapping[str, Place | None], names: Collection[str]) -> bool:
+def _is_matched(pattern: Pattern, row: Mapping[str, Place | None], names: Collection[str]) -> bool:
     """Whether a row matches a pattern, as far as these columns show."""
     return all(own.contains(row[name]) for name, own in pattern.columns if name in names)
 

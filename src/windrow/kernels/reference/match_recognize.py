@@ -16,13 +16,13 @@ from windrow.kernels.patterns import tree as nodes
 from windrow.kernels.patterns.tree import Tree
 from windrow.kernels.reference.window_by import OrderKey, partitions
 
-__all__ = ["LABEL", "NUMBER", "Area", "Clause", "Frame", "OutputRow", "Seen", "match_recognize"]
+__all__ = ["LABEL", "NUMBER", "Area", "Clause", "Frame", "MatchView", "OutputRow", "match_recognize"]
 
 LABEL, NUMBER = "__label", "__number"
 """The names of CLASSIFIER() and MATCH_NUMBER() in the argument of a navigation."""
 
 Row = Mapping[str, Any]
-Taken = tuple[tuple[int, int], ...]
+MappedRows = tuple[tuple[int, int], ...]
 """The rows of a match with their labels, in order."""
 
 
@@ -31,21 +31,21 @@ Area = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Seen:
+class MatchView:
     """The rows of a partition, and those that a match of this number has taken so far, or in `whole`.
 
     It reads only rows in `area`; None means all.
     """
 
     rows: Sequence[Row]
-    taken: Taken
-    whole: Taken
+    mapped: MappedRows
+    whole: MappedRows
     number: int = 0
     area: Area | None = None
 
-    def of(self, members: frozenset[int] | None) -> Taken:
+    def of(self, members: frozenset[int] | None) -> MappedRows:
         """The taken rows with these labels."""
-        return tuple((row, label) for row, label in self.taken if members is None or label in members)
+        return tuple((row, label) for row, label in self.mapped if members is None or label in members)
 
     def place(self, members: frozenset[int] | None, from_first: bool, offset: int, shift: int) -> int | None:
         """The row FIRST or LAST of the members but `offset`, `shift` rows on; it may be out of range."""
@@ -104,8 +104,8 @@ class Clause:
     partition_by: tuple[Callable[[Row], Any], ...]
     order_by: tuple[OrderKey, ...]
     tree: Tree
-    conditions: Mapping[int, Callable[[Seen], Any]]
-    within: Callable[[Seen], Any] | None
+    conditions: Mapping[int, Callable[[MatchView], Any]]
+    within: Callable[[MatchView], Any] | None
     skip: str
     targets: frozenset[int]
     all_rows: bool
@@ -128,14 +128,14 @@ class OutputRow:
     state: int
     number: int | None
     rows: Sequence[Row]
-    taken: Taken
+    mapped: MappedRows
     reached: int
     area: Area | None = None
 
-    def seen(self, *, final: bool) -> Seen:
+    def view(self, *, final: bool) -> MatchView:
         """The rows that a measure sees."""
-        return Seen(
-            self.rows, self.taken if final else self.taken[: self.reached], self.taken, area=self.area
+        return MatchView(
+            self.rows, self.mapped if final else self.mapped[: self.reached], self.mapped, area=self.area
         )
 
 
@@ -159,7 +159,7 @@ class _Sequence:
 @dataclass(frozen=True)
 class _Match:
     start: int
-    taken: Taken
+    mapped: MappedRows
     excluded: frozenset[int]
     origin: int
     area: Area | None = None
@@ -167,7 +167,7 @@ class _Match:
     @property
     def stop(self) -> int:
         """The row after the last one."""
-        return self.start + len(self.taken)
+        return self.start + len(self.mapped)
 
 
 def match_recognize(rows: Sequence[Row], clause: Clause) -> list[OutputRow]:
@@ -226,25 +226,25 @@ def _from(
     sequence = _Sequence(rows, number, area)
     origin = start if origin is None else origin
     if clause.in_time is None:
-        for _, taken, excluded in _words(clause.tree, start, (), frozenset(), sequence, clause):
-            yield _Match(start, taken, excluded, origin, area)
+        for _, mapped, excluded in _words(clause.tree, start, (), frozenset(), sequence, clause):
+            yield _Match(start, mapped, excluded, origin, area)
         return
     stop = start
     while stop < len(rows) and clause.in_time(rows[start], rows[stop]) is True:
         stop += 1
-    for at, taken, excluded in _words(clause.tree, start, (), frozenset(), sequence, clause):
+    for at, mapped, excluded in _words(clause.tree, start, (), frozenset(), sequence, clause):
         if at == stop > start:
-            yield _Match(start, taken, excluded, origin, area)
+            yield _Match(start, mapped, excluded, origin, area)
 
 
 def _resumed(match: _Match, clause: Clause) -> int:
     """The row at which the search resumes."""
-    start, taken = match.start, match.taken
+    start, mapped = match.start, match.mapped
     if clause.skip == "next":
         return match.origin + 1
     if clause.skip == "past last":
-        return start + max(len(taken), 1)
-    targets = [row for row, label in taken if label in clause.targets]
+        return start + max(len(mapped), 1)
+    targets = [row for row, label in mapped if label in clause.targets]
     if not targets:
         raise ExecutionError(
             "AFTER MATCH SKIP goes to a variable that has no row in the match",
@@ -258,32 +258,32 @@ def _resumed(match: _Match, clause: Clause) -> int:
     return row
 
 
-Word = tuple[int, Taken, frozenset[int]]
+Word = tuple[int, MappedRows, frozenset[int]]
 
 
 def _words(
-    tree: Tree, at: int, taken: Taken, excluded: frozenset[int], rows: _Sequence, clause: Clause
+    tree: Tree, at: int, mapped: MappedRows, excluded: frozenset[int], rows: _Sequence, clause: Clause
 ) -> Iterator[Word]:
     """Every way to match from row `at` on, the preferred one first."""
     match tree:
         case nodes.Label(number=label, excluded=is_excluded):
-            if at < rows.stop and _holds(label, (*taken, (at, label)), rows, clause):
-                yield at + 1, (*taken, (at, label)), excluded | ({at} if is_excluded else set())
+            if at < rows.stop and _is_satisfied(label, (*mapped, (at, label)), rows, clause):
+                yield at + 1, (*mapped, (at, label)), excluded | ({at} if is_excluded else set())
         case nodes.Sequence(parts=()):
-            yield at, taken, excluded
+            yield at, mapped, excluded
         case nodes.Sequence(parts=(first, *rest)):
-            for word in _words(first, at, taken, excluded, rows, clause):
+            for word in _words(first, at, mapped, excluded, rows, clause):
                 yield from _words(nodes.Sequence(tuple(rest)), *word, rows, clause)
         case nodes.Choice(parts=parts):
             for part in parts:
-                yield from _words(part, at, taken, excluded, rows, clause)
+                yield from _words(part, at, mapped, excluded, rows, clause)
         case nodes.AnyOrder():
-            yield from _words(tree.written_out(), at, taken, excluded, rows, clause)
+            yield from _words(tree.written_out(), at, mapped, excluded, rows, clause)
         case nodes.Repeat():
-            yield from _repeated(tree, 0, (at, taken, excluded), rows, clause)
+            yield from _repeated(tree, 0, (at, mapped, excluded), rows, clause)
         case nodes.Edge(is_start=is_start):
             if at == (0 if is_start else len(rows)):
-                yield at, taken, excluded
+                yield at, mapped, excluded
 
 
 def _repeated(tree: nodes.Repeat, done: int, word: Word, rows: _Sequence, clause: Clause) -> Iterator[Word]:
@@ -300,12 +300,12 @@ def _repeated(tree: nodes.Repeat, done: int, word: Word, rows: _Sequence, clause
         yield word
 
 
-def _holds(label: int, taken: Taken, rows: _Sequence, clause: Clause) -> bool:
-    seen = Seen(rows.rows, taken, taken, rows.number, rows.area)
+def _is_satisfied(label: int, mapped: MappedRows, rows: _Sequence, clause: Clause) -> bool:
+    view = MatchView(rows.rows, mapped, mapped, rows.number, rows.area)
     condition = clause.conditions.get(label)
-    if condition is not None and condition(seen) is not True:
+    if condition is not None and condition(view) is not True:
         return False
-    return clause.within is None or clause.within(seen) is True
+    return clause.within is None or clause.within(view) is True
 
 
 def _output(rows: Sequence[Row], matches: list[_Match], clause: Clause) -> Iterator[OutputRow]:
@@ -316,21 +316,23 @@ def _output(rows: Sequence[Row], matches: list[_Match], clause: Clause) -> Itera
             if own is None:
                 yield OutputRow(output, 2, None, rows, (), 0)
             else:
-                yield OutputRow(output, int(not own.taken), None, rows, own.taken, len(own.taken), own.area)
+                yield OutputRow(
+                    output, int(not own.mapped), None, rows, own.mapped, len(own.mapped), own.area
+                )
         return
     covered: set[int] = set()
     for number, match in enumerate(matches, 1):
-        covered |= {row for row, _ in match.taken} or {match.start}
-        count = len(match.taken)
-        if not match.taken:
+        covered |= {row for row, _ in match.mapped} or {match.start}
+        count = len(match.mapped)
+        if not match.mapped:
             if clause.shows_empty:
                 yield OutputRow(rows[match.start], 1, number, rows, (), 0)
         elif clause.all_rows:
-            for reached, (row, _) in enumerate(match.taken, 1):
+            for reached, (row, _) in enumerate(match.mapped, 1):
                 if row not in match.excluded:
-                    yield OutputRow(rows[row], 0, number, rows, match.taken, reached)
+                    yield OutputRow(rows[row], 0, number, rows, match.mapped, reached)
         else:
-            yield OutputRow(rows[match.start], 0, number, rows, match.taken, count)
+            yield OutputRow(rows[match.start], 0, number, rows, match.mapped, count)
     if clause.with_unmatched:
         for row in sorted(set(range(len(rows))) - covered):
             yield OutputRow(rows[row], 2, None, rows, (), 0)

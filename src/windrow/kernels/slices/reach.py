@@ -97,9 +97,9 @@ def _next_starts(sequence: SliceSequence, may: Array, some: Array) -> tuple[Arra
 
 def _between(lows: Array, ends: Array) -> Array:
     """The chunks from the first low to the last end."""
-    begun = np.logical_or.accumulate(lows | ends, axis=1)
-    to_come = np.logical_or.accumulate((lows | ends)[:, ::-1], axis=1)[:, ::-1]
-    between: Array = begun & to_come
+    from_first = np.logical_or.accumulate(lows | ends, axis=1)
+    to_last = np.logical_or.accumulate((lows | ends)[:, ::-1], axis=1)[:, ::-1]
+    between: Array = from_first & to_last
     return between
 
 

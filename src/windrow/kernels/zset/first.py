@@ -71,17 +71,17 @@ def _pushed_out(group: Ints, enter: Ints, most: int) -> Ints:
     """
     if not most:
         return np.full(len(enter), np.iinfo(np.int64).min)
-    instants, coming = np.unique(enter, return_inverse=True)
+    instants, entered = np.unique(enter, return_inverse=True)
     never = len(instants)
     apart = (len(group) - group) * (never + 1)  # so that the least of a group is less than any before it
     is_first = np.diff(group, prepend=-1) != 0
     before = np.zeros(len(group), np.int64)
     for _ in range(most):
-        before[1:] = (np.minimum.accumulate(coming + apart) - apart)[:-1]
+        before[1:] = (np.minimum.accumulate(entered + apart) - apart)[:-1]
         before[is_first] = never
         if (before == never).all():
             break
-        coming = np.maximum(coming, before)
+        entered = np.maximum(entered, before)
     return np.append(instants, NEVER)[before]
 
 
@@ -120,14 +120,14 @@ def _leading(enter: Ints, leave: Ints, most: int) -> tuple[Ints, Ints, Ints]:
     ends = np.flatnonzero(leave != NEVER)
     at = np.concatenate([leave[ends], enter])
     row = np.concatenate([ends, np.arange(count)])
-    comes = np.concatenate([np.zeros(len(ends), bool), np.ones(count, bool)])
-    order = np.lexsort((comes, at))
+    is_entering = np.concatenate([np.zeros(len(ends), bool), np.ones(count, bool)])
+    order = np.lexsort((is_entering, at))
     leading: list[int] = []
     waiting: list[int] = []
     is_waiting, since = bytearray(count), [0] * count
     found: list[tuple[int, int, int]] = []
     for instant, which, entering in zip(
-        at[order].tolist(), row[order].tolist(), comes[order].tolist(), strict=True
+        at[order].tolist(), row[order].tolist(), is_entering[order].tolist(), strict=True
     ):
         if entering:
             insort(leading, which)

@@ -10,7 +10,7 @@ from windrow.kernels.aggregates import FUNCTIONS
 from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, GroupAggregate, Node, Project
 from windrow.plan.reader.query_rows import BlockRows, expression, filtered, passed, source_of
-from windrow.plan.reader.read_sets import asked, by_sets, merged
+from windrow.plan.reader.read_sets import by_sets, grouping_calls, merged
 from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.plan.reasons import Reason
 from windrow.syntax.expression_nodes import Name
@@ -117,7 +117,7 @@ def grouped(
     if sets is not None:
         sets = merged(sets, [source_of(statement, key, rows) for key in keys])
     groups = Aggregate(inside, by, found, f"GROUP BY {written or '()'}", at, len(further))
-    of_sets = [] if sets is None else asked(statement, keys, sets, stretches)
+    of_sets = [] if sets is None else grouping_calls(statement, keys, sets, stretches)
     node: Node = groups if sets is None else by_sets(statement, groups, sets, of_sets)
     ids = [column.id for column in node.columns]
     own = ids[len(further) : len(by)]

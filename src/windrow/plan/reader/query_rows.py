@@ -239,15 +239,15 @@ def with_fields(statement: StatementText, rows: BlockRows, subquery: Range) -> B
     if not fields:
         return rows
     further, parts = [], []
-    for made, (said, (column, path)) in zip(statement.fresh(len(fields)), fields.items(), strict=True):
+    for made, (path_parts, (column, path)) in zip(statement.fresh(len(fields)), fields.items(), strict=True):
         kind = rows.type_of(column)
         assert isinstance(kind, StructType)
         text = SqlText.of(f"{ROWS}.{column}.{quoted(path)}")
         reads = frozenset([column])
         one = Expression(text, kind[path].dataType, reads=reads, field=(column, path))
         further.append((Column(made, path, one.type), one))
-        parts.append(Part(said[0], (path,), (made,), qualified=True))
-    label = ", ".join(".".join(said) for said in fields)
+        parts.append(Part(path_parts[0], (path,), (made,), qualified=True))
+    label = ", ".join(".".join(path_parts) for path_parts in fields)
     made_rows = extended(rows, statement.prefix(subquery[0]), further, label)
     return replace(made_rows, fields=(*rows.fields, *parts))
 

@@ -136,14 +136,14 @@ def _unpivoted(
     if len(others) < len(names):
         raise UnreadError("UNPIVOT in this form", clause)
     known_columns = {column.id: column for column in rows.node.columns}
-    kept = [*passed([known_columns[column] for column in others])]
+    passed_columns = [*passed([known_columns[column] for column in others])]
     ids = statement.fresh(count + 1)
     made = [Column(own, one.name, one.dataType) for own, one in zip(ids, found[len(others) :], strict=True)]
     whole = SqlText.of(
-        *(SqlText.of(one.text, ", ") for _, one in kept), f"stack({len(sources)}, ",
+        *(SqlText.of(one.text, ", ") for _, one in passed_columns), f"stack({len(sources)}, ",
         SqlText.join(", ", listed), f") AS ({', '.join(ids)})",
     )  # fmt: skip
-    outputs = (*kept, *((column, Expression(whole, column.type)) for column in made))
+    outputs = (*passed_columns, *((column, Expression(whole, column.type)) for column in made))
     label = statement.written(clause)
     scope = rows.scope(statement.prefix(clause[0]))
     node = Project(rows.node, scope, outputs, whole, label, is_whole=True)

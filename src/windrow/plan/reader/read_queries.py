@@ -212,7 +212,7 @@ class QueryReader:
                 return None
             wider, hidden = self._with_hidden(shape, items)
             node = framed_pieces(self.statement, wider, rows, conditions, why)
-            return None if node is None else self._shown(shape, node, items, hidden)
+            return None if node is None else self._with_sort_keys(shape, node, items, hidden)
 
         return instead(self.statement, found, framed)
 
@@ -236,7 +236,7 @@ class QueryReader:
     ) -> tuple[Node, list[SortKey], int]:
         """SELECT with groups."""
         wider, hidden = self._with_hidden(select, items)
-        return self._shown(select, self._groups(wider, rows, conditions), items, hidden)
+        return self._with_sort_keys(select, self._groups(wider, rows, conditions), items, hidden)
 
     def _with_hidden(self, select: Select, items: Sequence[OrderItem]) -> tuple[Select, Sequence[OrderItem]]:
         """A SELECT with the expressions of ORDER BY added after its own columns, and those elements."""
@@ -244,7 +244,7 @@ class QueryReader:
         hidden = [] if select.distinct else self._hidden(select, items, visible)
         return replace(select, items=(*select.items, *(item.expression for item in hidden))), hidden
 
-    def _shown(
+    def _with_sort_keys(
         self, select: Select, node: Node, items: Sequence[OrderItem], hidden: Sequence[OrderItem]
     ) -> tuple[Node, list[SortKey], int]:
         """The rows of such a SELECT, and its sort keys."""

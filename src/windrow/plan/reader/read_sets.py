@@ -14,14 +14,14 @@ from windrow.syntax.grouping_sets import GroupingSets
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["Asked", "asked", "by_sets", "merged"]
+__all__ = ["GroupingCall", "by_sets", "grouping_calls", "merged"]
 
 SET = "set"
 """The column with the number of a group's set of keys: rows of two sets may be equal in all others."""
 
 
 @dataclass(frozen=True)
-class Asked:
+class GroupingCall:
     """``GROUPING(k)`` or ``GROUPING_ID(…)``: its place, and the keys whose bits it has."""
 
     at: Range
@@ -52,9 +52,9 @@ def merged(sets: GroupingSets, sources: Sequence[str | None]) -> GroupingSets:
     )
 
 
-def asked(
+def grouping_calls(
     statement: StatementText, keys: Sequence[Range], sets: GroupingSets, stretches: Sequence[Range]
-) -> list[Asked]:
+) -> list[GroupingCall]:
     """The GROUPING calls of a SELECT; `keys` are its key expressions."""
     tokens, found = statement.tokens, []
     places = {tokens.folded(*key): place for own in (sets.keys, keys) for place, key in enumerate(own)}
@@ -67,11 +67,13 @@ def asked(
         if any(tokens.folded(*one) not in places for one in named):
             raise UnreadError(f"{word} of an expression that is not a GROUP BY key", (at, stop + 1))
         of = tuple(places[tokens.folded(*one)] for one in named) or sets.own
-        found.append(Asked((at, stop + 1), of, ByteType() if word == "GROUPING" else LongType()))
+        found.append(GroupingCall((at, stop + 1), of, ByteType() if word == "GROUPING" else LongType()))
     return found
 
 
-def by_sets(statement: StatementText, node: Aggregate, sets: GroupingSets, asked: Sequence[Asked]) -> Node:
+def by_sets(
+    statement: StatementText, node: Aggregate, sets: GroupingSets, grouping_calls: Sequence[GroupingCall]
+) -> Node:
     """The groups by each set of keys, instead of those by all of them.
 
     ::
@@ -93,7 +95,7 @@ def by_sets(statement: StatementText, node: Aggregate, sets: GroupingSets, asked
     node = replace(node, input=inside)
     found: Node | None = None
     for number, chosen in enumerate(sets.sets):
-        side = _side(statement, node, chosen, [*asked, number], one)
+        side = _side(statement, node, chosen, [*grouping_calls, number], one)
         if found is None:
             found = side
             continue
@@ -109,7 +111,7 @@ def _side(
     statement: StatementText,
     node: Aggregate,
     chosen: Sequence[int],
-    constants: Sequence[Asked | int],
+    constants: Sequence[GroupingCall | int],
     one: str,
 ) -> Project:
     """The groups by one set of keys, with NULL for the other keys."""

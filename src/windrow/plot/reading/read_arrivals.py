@@ -10,7 +10,7 @@ from windrow.plot.reading.chart_options import Options
 from windrow.plot.reading.places import as_place, is_time
 from windrow.plot.scene import Arrival, ArrivalScene, Axis
 from windrow.spark.gateway import Gateway
-from windrow.spark.logs.session_streams import CAME, ENTRY_BOUND, IS_LATE, PRODUCER, ROWTIME, Stream
+from windrow.spark.logs.session_streams import ARRIVAL, ENTRY_BOUND, IS_LATE, PRODUCER, ROWTIME, Stream
 
 __all__ = ["read_arrivals"]
 
@@ -38,15 +38,15 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
             hint="name their column with PTIME or ptime=…; or draw a window of the stream",
         )
     scale = arrival.rowtime
-    kind = arrival.judged.schema[CAME].dataType
-    came = as_place(CAME, kind)
+    kind = arrival.judged.schema[ARRIVAL].dataType
+    arrived = as_place(ARRIVAL, kind)
     rowtime, bound = (as_place(scale.to_column(name), _KINDS[scale.kind]) for name in (ROWTIME, ENTRY_BOUND))
     assert rowtime is not None
     assert bound is not None
     rows = arrival.judged.select(
         F.col(PRODUCER).alias("producer"), F.col(IS_LATE).alias("late"), rowtime.alias("rowtime"),
-        bound.alias("bound"), F.col(CAME).alias("order"),
-        (came if came is not None else F.lit(None).cast("double")).alias("came"),
+        bound.alias("bound"), F.col(ARRIVAL).alias("order"),
+        (arrived if arrived is not None else F.lit(None).cast("double")).alias("arrived"),
     )  # fmt: skip
     gateway = Gateway(arrival.judged.sparkSession)
     with gateway.translated():
@@ -55,7 +55,7 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
         count = rows.count()
     arrivals = tuple(
         Arrival(
-            float(number if row["came"] is None else row["came"]),
+            float(number if row["arrived"] is None else row["arrived"]),
             row["producer"] or "",
             row["rowtime"],
             row["bound"],
@@ -66,7 +66,7 @@ def read_arrivals(stream: Stream, options: Options) -> ArrivalScene:
     is_number = scale.kind == "bigint"
     unit = f", {scale.unit.lower()}s" if is_number else ""
     x = Axis(
-        arrival.time_column if came is not None else "number of the entry",
+        arrival.time_column if arrived is not None else "number of the entry",
         is_time(kind),
         isinstance(kind, T.IntegralType),
     )

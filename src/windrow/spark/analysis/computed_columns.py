@@ -256,9 +256,9 @@ class _Fields:
         return self.known[place]
 
 
-def object_of(said: Mapping[str, str]) -> str:
+def object_of(details: Mapping[str, str]) -> str:
     """The name of an object of Spark's; empty for an instance of a class, such as an existence join."""
-    return said.get("object", "").rpartition(".")[2].removesuffix("$")
+    return details.get("object", "").rpartition(".")[2].removesuffix("$")
 
 
 def _spans(table: CollectedTable) -> Iterator[tuple[int, Span]]:

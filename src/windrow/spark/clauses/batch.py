@@ -388,20 +388,21 @@ class WindowStage(KeyedRows):
 
     def outputs(self, result: StructType) -> list[Column]:
         """The variables and aggregates, decoded."""
-        came = {
+        decoded = {
             field.name: decode(F.col(quoted(field.name)), field.dataType).alias(field.name)
             for field in result.fields
         }
         out = []
         for name, columns in self.draft.fields:
-            if name in came:
-                out.append(with_visible_names(came.pop(name), result[name].dataType).alias(name))
+            if name in decoded:
+                out.append(with_visible_names(decoded.pop(name), result[name].dataType).alias(name))
             else:
                 fields = [
-                    came.pop(flat(name, field)).alias(visible_field(field) or field) for field, _ in columns
+                    decoded.pop(flat(name, field)).alias(visible_field(field) or field)
+                    for field, _ in columns
                 ]
                 out.append(F.struct(*fields).alias(name))
-        return [*out, *came.values()]
+        return [*out, *decoded.values()]
 
     def plain_type(self, item: Hoisted, wide: DataFrame) -> DataType:
         """The type of a hoisted column; of a field, its full type."""

@@ -29,8 +29,8 @@ from windrow.kernels.reference.match_recognize import (
     NUMBER,
     Clause,
     Frame,
+    MatchView,
     OutputRow,
-    Seen,
     match_recognize,
 )
 from windrow.kernels.reference.scalar_expressions import compile_expression
@@ -52,7 +52,7 @@ __all__ = ["MatchReference", "with_parameters"]
 Value = Callable[[Any], Any]
 _FIRST, _LAST = "__first", "__last"
 """The keys of a match's first row and of the current row, besides the columns of the first."""
-_ASKED = "__asked"
+_LIST = "__list"
 """The index of a list among those that Spark aggregates together."""
 
 
@@ -131,7 +131,7 @@ class MatchReference:
 
     # -- DEFINE and WITHIN -------------------------------------------------------------------------
 
-    def condition(self, item: MatchExpression) -> Callable[[Seen], Any]:
+    def condition(self, item: MatchExpression) -> Callable[[MatchView], Any]:
         """A condition over the taken rows."""
         names = {leaf.range: f"__l{number}" for number, leaf in enumerate(item.leaves)}
         queries = list(subqueries(self.match.tokens, item.range))
@@ -142,9 +142,9 @@ class MatchReference:
         test = self.compiled(self.match.replace(item.range, names).render(), kinds)
         values = {names[leaf.range]: self.leaf(leaf) for leaf in item.leaves}
 
-        def satisfied(seen: Seen) -> Any:
-            row = seen.rows[seen.taken[-1][0]]
-            return test({**row, **{name: value(seen) for name, value in values.items()}})
+        def satisfied(view: MatchView) -> Any:
+            row = view.rows[view.mapped[-1][0]]
+            return test({**row, **{name: value(view) for name, value in values.items()}})
 
         return satisfied
 
@@ -159,7 +159,7 @@ class MatchReference:
         text = self.match.replace(leaf.argument, {(start, start + 1): ROW})
         return self.analyzer.analyse([text], self.analyzer.scope(())).schema[0].dataType
 
-    def within(self) -> Callable[[Seen], Any] | None:
+    def within(self) -> Callable[[MatchView], Any] | None:
         """The condition of WITHIN."""
         clause = self.match.clause
         if clause.within is None:
@@ -171,8 +171,8 @@ class MatchReference:
         test = self.compiled(f"({length}) {sign} ({self.draft.length.render()})")
         key = f"\0{order_key(0)}"
 
-        def satisfied(seen: Seen) -> Any:
-            first, last = (seen.rows[seen.taken[at][0]] for at in (0, -1))
+        def satisfied(view: MatchView) -> Any:
+            first, last = (view.rows[view.mapped[at][0]] for at in (0, -1))
             return test({**first, _FIRST: first[key], _LAST: last[key]})
 
         return satisfied
@@ -189,37 +189,37 @@ class MatchReference:
         key = f"\0{order_key(0)}"
         return lambda first, last: test({**first, _FIRST: first[key], _LAST: last[key]})
 
-    def leaf(self, leaf: Leaf) -> Callable[[Seen], Any]:
+    def leaf(self, leaf: Leaf) -> Callable[[MatchView], Any]:
         """A value that an expression reads from the match."""
         if isinstance(leaf, Numbered):
-            return lambda seen: seen.number
+            return lambda view: view.number
         members = self.match.members_of(leaf.variable)
         if isinstance(leaf, Aggregation):
             return self.running(leaf)
         argument = None if leaf.argument is None else self.argument(leaf)
-        return lambda seen: seen.navigate(
+        return lambda view: view.navigate(
             members, leaf.from_first, leaf.offset, leaf.shift, argument, self.match.labels
         )
 
-    def running(self, leaf: Aggregation) -> Callable[[Seen], Any]:
+    def running(self, leaf: Aggregation) -> Callable[[MatchView], Any]:
         """An aggregate over the rows taken so far."""
         if leaf.function == "count_star":
-            return lambda seen: len(seen.of(self.match.members_of(leaf.variable)))
+            return lambda view: len(view.of(self.match.members_of(leaf.variable)))
         found = next(item for item in self.draft.running if item.leaf == leaf)
         value = self.aggregated(found)
         if found.of_spark is not None:
             return self.by_spark(found, value)
         if leaf.keeps_nulls and leaf.filter is not None:
-            return lambda seen: None if (one := value(seen)) is None else one["value"]
+            return lambda view: None if (one := value(view)) is None else one["value"]
         return value
 
-    def by_spark(self, leaf: AggregateLeaf, listed: Callable[[Seen], Any]) -> Callable[[Seen], Any]:
+    def by_spark(self, leaf: AggregateLeaf, listed: Callable[[MatchView], Any]) -> Callable[[MatchView], Any]:
         """An aggregate that Spark evaluates anew, over a list."""
         kind = self.analyzer.aggregate(leaf, self.analyzer.scope(self.draft.arguments))
         fields = [StructField(leaf.name, kind), StructField(MATCH_NUMBER, LongType())]
-        schema = StructType([*fields, StructField(_ASKED, LongType())])
+        schema = StructType([*fields, StructField(_LIST, LongType())])
 
-        def asked(rows: Sequence[tuple[Any, int]]) -> list[Any]:
+        def answered(rows: Sequence[tuple[Any, int]]) -> list[Any]:
             numbered = [(*row, place) for place, row in enumerate(rows)]
             found = aggregate_lists(
                 calls_of_spark([leaf]),
@@ -229,11 +229,11 @@ class MatchReference:
                 steady=self.gateway.is_steady,
             )
             with self.gateway.translated():
-                values = {row[0]: plain(row[1]) for row in found.select(_ASKED, leaf.name).collect()}
+                values = {row[0]: plain(row[1]) for row in found.select(_LIST, leaf.name).collect()}
             return [values[place] for place in range(len(rows))]
 
-        answers = KnownAnswers(asked)
-        return lambda seen: answers.of((listed(seen), seen.number))
+        answers = KnownAnswers(answered)
+        return lambda view: answers.of((listed(view), view.number))
 
     def argument(self, leaf: Navigated) -> Value:
         """The argument over a row."""
@@ -279,10 +279,10 @@ class MatchReference:
         for leaf in self.draft.aggregates:
             if leaf.name == name:
                 value, final = self.aggregated(leaf), leaf.leaf.final
-                return lambda output: value(output.seen(final=final))
+                return lambda output: value(output.view(final=final))
         found = next(value for value in self.draft.values if value.name == name)
         argument = None if found.column == CLASSIFIER else self.hoisted(found.column)
-        return lambda output: output.seen(final=found.final).navigate(
+        return lambda output: output.view(final=found.final).navigate(
             found.members, found.from_first, found.offset, found.shift, argument, self.match.labels
         )
 
@@ -300,7 +300,7 @@ class MatchReference:
                 return _key(f"\0{partition_key(key)}")
         return self.over_row(text)
 
-    def aggregated(self, leaf: AggregateLeaf) -> Callable[[Seen], Any]:
+    def aggregated(self, leaf: AggregateLeaf) -> Callable[[MatchView], Any]:
         """An aggregate over the rows that a measure sees."""
         members = self.match.members_of(leaf.leaf.variable)
         arguments: list[Value] = []
@@ -315,13 +315,13 @@ class MatchReference:
         distinct = leaf.function == "count_distinct"
         function = "count" if distinct else leaf.function
 
-        def value(seen: Seen) -> Any:
-            taken = seen.of(members)
+        def value(view: MatchView) -> Any:
+            mapped = view.of(members)
             if leaf.column == CLASSIFIER:
-                values: list[Any] = [self.match.labels[label] for _, label in taken]
+                values: list[Any] = [self.match.labels[label] for _, label in mapped]
             else:
                 read = arguments if len(arguments) > 1 else arguments * len(self.match.labels)
-                values = [read[label](seen.rows[row]) if read else None for row, label in taken]
+                values = [read[label](view.rows[row]) if read else None for row, label in mapped]
             return aggregate(function, values, distinct=distinct, ignore_nulls=leaf.ignores_nulls, kind=kind)
 
         return value

@@ -325,8 +325,8 @@ class MatchStage(KeyedRows):
 
     def finished(self, output: DataFrame, result: StructType) -> DataFrame:
         """The rows as the statement reads them, from the output of the kernel."""
-        came = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
-        return selected(self.bound, output.select(*came))
+        decoded = [decode(F.col(item.name), item.dataType).alias(item.name) for item in result.fields]
+        return selected(self.bound, output.select(*decoded))
 
     def wide(self) -> DataFrame:
         """The keys and the hoisted columns: all that the kernel reads, and nothing else."""
@@ -440,8 +440,8 @@ def selected(bound: BoundMatch, frame: DataFrame) -> DataFrame:
     )
     scope = frame.select(*frame.columns, *(F.col(value).alias(name) for name, value in draft.scope))
     names = [name for name, _ in (*draft.before, *draft.after)]
-    shown = (visible_field(name) or name for name in names)
-    columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(shown)]
+    visible = (visible_field(name) or name for name in names)
+    columns = [SqlText.of(f"__f{number} AS {quoted(name)}") for number, name in enumerate(visible)]
     measures = []
     for name, text in draft.texts:
         whole = SqlText.of("(", text, ")")

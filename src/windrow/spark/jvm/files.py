@@ -45,8 +45,8 @@ class ParquetFiles:
     def paths(self) -> list[str]:
         """Their URIs, once for each time that Spark reads them."""
         array: Any = self._spark._jvm.scala.collection.immutable.ArraySeq  # type: ignore[union-attr]
-        said = array.unsafeWrapArray(self._relation.location().inputFiles()).mkString("\n")
-        return said.split("\n") if said else []
+        listing = array.unsafeWrapArray(self._relation.location().inputFiles()).mkString("\n")
+        return listing.split("\n") if listing else []
 
     @property
     def directory_columns(self) -> list[str]:

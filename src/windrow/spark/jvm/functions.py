@@ -24,9 +24,9 @@ def stored_body(spark: SparkSession, name: Sequence[str]) -> str | None:
     """The body of a permanent SQL function, by a name of one to three parts; None for others."""
     if not is_permanent_function(spark, name):
         return None
-    shown = ".".join(map(quoted, name))
+    full_name = ".".join(map(quoted, name))
     try:
-        lines = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION EXTENDED {shown}").collect()]
+        lines = [row[0] for row in spark.sql(f"DESCRIBE FUNCTION EXTENDED {full_name}").collect()]
     except PySparkException:  # it is gone, or may not be read, which the statement itself reports
         return None
     return next((body for line in lines if (body := _shown_body(line)) is not None), None)

@@ -50,14 +50,14 @@ def _of_java(spark: SparkSession, name: Sequence[str]) -> StoredView | None:
 
 
 def _of_connect(spark: SparkSession, name: Sequence[str]) -> StoredView | None:
-    shown = ".".join(map(quoted, name))
+    full_name = ".".join(map(quoted, name))
     try:
-        if spark.catalog.getTable(shown).tableType != "VIEW":
+        if spark.catalog.getTable(full_name).tableType != "VIEW":
             return None
     except PySparkException:  # nothing has the name, which the statement itself reports
         return None
-    listed = spark.sql(f"SHOW TBLPROPERTIES {shown}").collect()
+    listed = spark.sql(f"SHOW TBLPROPERTIES {full_name}").collect()
     described = {
-        row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE EXTENDED {shown}").collect()
+        row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE EXTENDED {full_name}").collect()
     }
     return StoredView(described.get("View Text", ""), {row["key"]: row["value"] for row in listed})

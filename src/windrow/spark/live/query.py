@@ -127,7 +127,7 @@ class LiveQuery:
             with plan.gateway.translated(), settings(self._spark, self._batches.settings):
                 self.streaming: StreamingQuery = started(writer, self._spark, reads_files=not self._has_logs)
         except BaseException:
-            self._let_go()
+            self._release()
             raise
         if self._incoming is not None:
             self._incoming.follow(self._spark, self.streaming)
@@ -222,7 +222,7 @@ class LiveQuery:
         self.streaming.stop()
         if self._incoming is not None:
             self._incoming.stop()
-        self._let_go()
+        self._release()
 
     def process_all_available(self) -> None:
         """Wait until everything that has arrived is processed.
@@ -320,9 +320,9 @@ class LiveQuery:
             self.streaming.awaitTermination()
         if self._incoming is not None:
             self._incoming.join()
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Release the checkpoint; delete one that was made for this run."""
         self._ticker.stop()
         atexit.unregister(self._stop_with_the_process)
@@ -383,7 +383,7 @@ class LiveQuery:
                 raise RuntimeError(INTERRUPTED)
             try:
                 began = time.monotonic()
-                tries = self._taken(batch, number)
+                tries = self._process(batch, number)
             except Exception as error:
                 if self._is_stopping:
                     raise RuntimeError(INTERRUPTED) from None
@@ -394,13 +394,13 @@ class LiveQuery:
                 raise self._error from None
             self._ticker.want(self._batches.wants)
             self._reading.note(self._batches.positions)
-            took = time.monotonic() - began
+            elapsed = time.monotonic() - began
             text = {**self._batches.progress, "tries": tries} if self._batches.progress else {}
-            self._progress = described(self.name, self._plan, text, took)
+            self._progress = described(self.name, self._plan, text, elapsed)
         if self._notify is not None and self._progress:
             self._notify(self._progress)
 
-    def _taken(self, batch: DataFrame, number: int) -> int:
+    def _process(self, batch: DataFrame, number: int) -> int:
         """Process a micro-batch, and retry it if a Spark worker has failed; returns the number of
         attempts.
         """

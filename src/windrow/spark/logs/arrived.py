@@ -14,8 +14,8 @@ from pyspark.sql import functions as F
 from windrow.algebra.time_scale import TimeScale
 from windrow.algebra.watermarks import WatermarkHistory
 from windrow.spark.logs.session_streams import (
+    ARRIVAL,
     ARRIVED,
-    CAME,
     ENTRY_BOUND,
     IS_LATE,
     NUMBER,
@@ -64,8 +64,8 @@ def arrived(
     numbers = [NUMBER] if NUMBER in rows.columns else []
     frame = rows.select(*map(quoted, stream.columns), ROWTIME, ARRIVED, BEFORE, *numbers)
     nothing = F.lit(None).cast("bigint")
-    came = frame.select(
-        F.expr(PTIMES.to_column(ARRIVED)).alias(CAME),
+    entries = frame.select(
+        F.expr(PTIMES.to_column(ARRIVED)).alias(ARRIVAL),
         F.col(ARRIVED).alias(PTIME),
         F.lit("").alias(PRODUCER),
         F.col(ROWTIME),
@@ -73,11 +73,11 @@ def arrived(
     )
     if watermark:
         history = rows.sparkSession.createDataFrame(watermark, f"{PTIME} bigint, {ENTRY_BOUND} bigint")
-        when = F.expr(PTIMES.to_column(PTIME)).alias(CAME)
+        when = F.expr(PTIMES.to_column(PTIME)).alias(ARRIVAL)
         bounds = history.select(when, PTIME, F.lit("").alias(PRODUCER), nothing.alias(ROWTIME), ENTRY_BOUND)
-        came = came.unionByName(bounds)
-    judged = came.withColumn(IS_LATE, F.lit(False))
-    arrivals = StreamArrivals(came, judged, stream.scale, "ptime", PTIMES, (watermark, ends))
+        entries = entries.unionByName(bounds)
+    judged = entries.withColumn(IS_LATE, F.lit(False))
+    arrivals = StreamArrivals(entries, judged, stream.scale, "ptime", PTIMES, (watermark, ends))
     if stream.live is not None and stream.live.has_patterns:
         arrivals = replace(
             arrivals, known_punctuations=(*((0, text) for text in stream.live.domain), *punctuations)

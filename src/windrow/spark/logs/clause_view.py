@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from windrow.spark.logs.micro_batch import Coming, MicroBatch
+from windrow.spark.logs.micro_batch import MicroBatch, StreamOutput
 from windrow.spark.logs.session_streams import Stream
 
 __all__ = ["ClauseSource", "ClauseView", "Ends", "Feed", "Unbounded"]
@@ -64,11 +64,11 @@ class Unbounded:
     """An operator with unbounded state: what it retains, and what would bound it."""
 
     operator: str
-    keeps: str
+    retains: str
     needs: str
 
     def __str__(self) -> str:
-        return f"{self.operator} retains {self.keeps}: {self.needs}"
+        return f"{self.operator} retains {self.retains}: {self.needs}"
 
 
 class ClauseView(Protocol):
@@ -117,7 +117,7 @@ class ClauseView(Protocol):
     def retained(self) -> Mapping[str, tuple[str, ...]]:
         """The same as rows: of those that may be in the driver's memory."""
 
-    def coming(self, batch: MicroBatch) -> Coming:
+    def output(self, batch: MicroBatch) -> StreamOutput:
         """Its new rows in a micro-batch."""
 
     def recorded(self) -> Stream:

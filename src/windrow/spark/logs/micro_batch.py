@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Ended
-from windrow.kernels.advance.retained_rows import KeptRows
+from windrow.kernels.advance.retained_rows import RetainedRows
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams import FOREVER
 
-__all__ = ["Coming", "InstantSpan", "MicroBatch", "PartOutput", "upwards"]
+__all__ = ["InstantSpan", "MicroBatch", "PartOutput", "StreamOutput", "upwards"]
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class InstantSpan:
     until: int
     origin: int
     arrived: Mapping[str, Stream]
-    before: Callable[[str], KeptRows | None]
-    to_retain: dict[str, KeptRows] = field(default_factory=dict)
+    before: Callable[[str], RetainedRows | None]
+    to_retain: dict[str, RetainedRows] = field(default_factory=dict)
     marks: dict[str, int] = field(default_factory=dict)
     cached: list[DataFrame] = field(default_factory=list)
     ended: Mapping[str, Ended] = field(default_factory=dict)
     number: int = 0
     due: Mapping[str, pa.Table] = field(default_factory=dict)
-    of_view: Callable[[InstantSpan, str], Coming] | None = None
+    of_view: Callable[[InstantSpan, str], StreamOutput] | None = None
 
 
 @dataclass
@@ -89,7 +89,7 @@ class PartOutput:
 
 
 @dataclass(frozen=True)
-class Coming:
+class StreamOutput:
     """The new rows of a stream in a micro-batch, with `ROWTIME` and the columns that order ties."""
 
     stream: Stream
@@ -112,7 +112,7 @@ class MicroBatch(Protocol):
     def span(self) -> InstantSpan:
         """The span."""
 
-    def coming(self, name: str) -> Coming:
+    def output(self, name: str) -> StreamOutput:
         """The new rows of a stream."""
 
 

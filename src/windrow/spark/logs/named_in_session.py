@@ -144,7 +144,7 @@ class NamedStreamEntry:
         return arrived(known, rows, before_end(stream.scale, log.watermark), ends, log.punctuations)
 
     @property
-    def promised(self) -> frozenset[str]:
+    def known_punctuations(self) -> frozenset[str]:
         """The punctuations so far, of producers or of the stream, except its domain."""
         scale = self._position.watermark
         punctuations = frozenset(chain(scale.shared, *scale.patterns.values()))

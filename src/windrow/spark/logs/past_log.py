@@ -22,14 +22,14 @@ def up_to(stream: Stream, tick: int) -> Stream:
     arrivals = stream.timed
     assert arrivals is not None
     frame, late = (
-        None if rows is None else rows.where(f"{arrivals.came} <= {tick}")
+        None if rows is None else rows.where(f"{arrivals.arrived_at} <= {tick}")
         for rows in (stream.frame, stream.late)
     )
     assert frame is not None
-    came = _arrivals_up_to(arrivals, tick)
+    earlier = _arrivals_up_to(arrivals, tick)
     bound_rows = stream.bound_rows
     if bound_rows is not None:
-        bound_rows = came.entries.where(F.col(ENTRY_BOUND).isNotNull()).select(
+        bound_rows = earlier.entries.where(F.col(ENTRY_BOUND).isNotNull()).select(
             F.col(ENTRY_BOUND).alias(ROWTIME)
         )
     return replace(
@@ -40,7 +40,7 @@ def up_to(stream: Stream, tick: int) -> Stream:
         bound_rows=bound_rows,
         live=None,
         known_ends=None,
-        arrivals=came,
+        arrivals=earlier,
         table=None,
     )
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from windrow.spark.logs.live_source import LiveSource
 
 __all__ = [
+    "ARRIVAL",
     "ARRIVED",
-    "CAME",
     "ENTRY_BOUND",
     "IS_LATE",
     "LATE",
@@ -55,7 +55,7 @@ SENDER = "__tie1"
 
 REASON = "__reason"
 """The column with the reason why a row is late, one of `windrow.streams.entries.REASONS`."""
-CAME, PTIME, PRODUCER, ENTRY_BOUND, IS_LATE = "__came", "__ptime", "__producer", "__promise", "__late"
+ARRIVAL, PTIME, PRODUCER, ENTRY_BOUND, IS_LATE = "__arrival", "__ptime", "__producer", "__promise", "__late"
 """The columns of the entries of :class:`StreamArrivals`, besides `ROWTIME`."""
 
 LATE = "stream STRING, row STRING, rowtime {kind}, bound {kind}, producer STRING, reason STRING"
@@ -69,7 +69,7 @@ class StreamArrivals:
     Attributes
     ----------
     entries
-        `CAME`: the processing time or the number of an entry; `PTIME`: the same in ticks, if there is a
+        `ARRIVAL`: the processing time or the number of an entry; `PTIME`: the same in ticks, if there is a
         `scale`; `PRODUCER`; `ROWTIME` and `ENTRY_BOUND`, in ticks of `rowtime`, NULL if the entry has none.
     judged
         The same with `IS_LATE`, which costs more.
@@ -107,9 +107,11 @@ class StreamArrivals:
         """The punctuations of the stream, with their processing times."""
         if self.known_punctuations is not None or self.patterns is None or self.columns is None:
             return self.known_punctuations or ()
-        said = F.col(PATTERN).isNotNull()
+        has_pattern = F.col(PATTERN).isNotNull()
         first = self.entries.groupBy(PRODUCER).agg(F.min(PTIME).alias(PTIME))
-        found = self.patterns.where(said).unionByName(first.withColumn(PATTERN, F.lit(None).cast("string")))
+        found = self.patterns.where(has_pattern).unionByName(
+            first.withColumn(PATTERN, F.lit(None).cast("string"))
+        )
         try:
             rows = found.select(PTIME, PRODUCER, PATTERN).collect()
         except PySparkException as error:
@@ -130,7 +132,7 @@ class StreamArrivals:
         return self.scale
 
     @property
-    def came(self) -> str:
+    def arrived_at(self) -> str:
         """SQL for the processing time of a row of the stream, in ticks."""
         scale = self.ptime
         return ARRIVED if self.known is not None else scale.of_column(ARRIVED, scale.kind, scale.unit)
@@ -141,9 +143,9 @@ class StreamArrivals:
         if self.known is not None:
             return self.known[0]
         with_bounds = self.entries.where(F.col(ENTRY_BOUND).isNotNull()).groupBy(PTIME, PRODUCER)
-        came = self.entries.groupBy(PRODUCER).agg(F.min(PTIME).alias(PTIME))
+        producers = self.entries.groupBy(PRODUCER).agg(F.min(PTIME).alias(PTIME))
         found = with_bounds.agg(F.max(ENTRY_BOUND).alias(ENTRY_BOUND)).unionByName(
-            came.withColumn(ENTRY_BOUND, F.lit(None).cast("bigint"))
+            producers.withColumn(ENTRY_BOUND, F.lit(None).cast("bigint"))
         )
         try:
             rows = found.select(PTIME, PRODUCER, ENTRY_BOUND).collect()

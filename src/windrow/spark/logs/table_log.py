@@ -14,8 +14,8 @@ from windrow.spark.errors import raising
 from windrow.spark.jvm.plans import retains_all_rows
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND, admitted, admitted_by_patterns
 from windrow.spark.logs.session_streams import (
+    ARRIVAL,
     ARRIVED,
-    CAME,
     ENTRY_BOUND,
     IS_LATE,
     PRODUCER,
@@ -192,17 +192,17 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
             arrivals=arrivals,
             table=frame,
         )
-    bound_ticks, says = F.lit(None).cast("bigint"), F.lit(False)
+    bound_ticks, has_control = F.lit(None).cast("bigint"), F.lit(False)
     if in_columns is not None:
         bound_kind = frame.schema[found[in_columns.lower()]].dataType.simpleString()
         if bound_kind != kind and {bound_kind, kind} != {"int", "bigint"}:
             message = f"bounds are of type {bound_kind.upper()}, but the rowtime is of type {kind.upper()}"
             raise log.wrong(in_columns, message, "INVALID_BOUND", "cast them to the type of the rowtime")
         bound_ticks = F.expr(scale.of_column(quoted(found[in_columns.lower()]), scale.kind, scale.unit))
-        says = bound_ticks.isNotNull()
+        has_control = bound_ticks.isNotNull()
     if log.punctuation is not None:
-        says |= F.col(quoted(found[log.punctuation.lower()])).isNotNull()
-    some = F.when(~says & ticks.isNull(), missing).otherwise(ticks)
+        has_control |= F.col(quoted(found[log.punctuation.lower()])).isNotNull()
+    some = F.when(~has_control & ticks.isNull(), missing).otherwise(ticks)
     entries = frame.select("*", _checked(frame, some), bound_ticks.alias(_BOUND), *_named(order))
     apart = {found[name.lower()] for name in (in_columns, log.punctuation) if name is not None}
     columns = tuple(name for name in frame.columns if name not in apart)
@@ -267,7 +267,7 @@ def _arrivals(
     scale = TimeScale.of(entries.schema[ARRIVED].dataType.simpleString(), "NANOSECOND")
     missing = F.lit(None).cast("bigint")
     own = [
-        F.col(ARRIVED).alias(CAME),
+        F.col(ARRIVED).alias(ARRIVAL),
         (missing if scale is None else _ticks(scale)).alias(PTIME),
         (F.col(SENDER).cast("string") if log.producer is not None else F.lit("")).alias(PRODUCER),
         F.col(ROWTIME),

@@ -23,7 +23,7 @@ from windrow.errors import InputError, refuse_unknown
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
 from windrow.spark.logs.session_streams import (
-    CAME,
+    ARRIVAL,
     ENTRY_BOUND,
     IS_LATE,
     PRODUCER,
@@ -212,13 +212,13 @@ def of_text_log(
         late = late.selectExpr(*made, ROWTIME, SEQUENCE, VIOLATED_BOUND) if late is not None else None
     names = tuple(name for name in frame.columns if name not in (ROWTIME, SEQUENCE))
     # a row is a bound for later rows, as a heartbeat is
-    came: list[tuple[int, int | None, int | None, bool]]
-    came = [(line, instant, instant, False) for instant, _, line in log.rows]
-    came += [(line, None, instant, False) for instant, line in log.beats]
-    came += [(line, instant, None, True) for instant, _, line, _ in log.late]
-    schema = f"{CAME} BIGINT, {ROWTIME} BIGINT, {ENTRY_BOUND} BIGINT, {IS_LATE} BOOLEAN"
+    entries: list[tuple[int, int | None, int | None, bool]]
+    entries = [(line, instant, instant, False) for instant, _, line in log.rows]
+    entries += [(line, None, instant, False) for instant, line in log.beats]
+    entries += [(line, instant, None, True) for instant, _, line, _ in log.late]
+    schema = f"{ARRIVAL} BIGINT, {ROWTIME} BIGINT, {ENTRY_BOUND} BIGINT, {IS_LATE} BOOLEAN"
     unknown = F.lit(None).cast("bigint")
-    judged = gateway.spark.createDataFrame(came, schema).withColumns({PRODUCER: F.lit(""), PTIME: unknown})
+    judged = gateway.spark.createDataFrame(entries, schema).withColumns({PRODUCER: F.lit(""), PTIME: unknown})
     beats = tuple(instant for instant, _ in log.beats)
     arrivals = StreamArrivals(judged.drop(IS_LATE), judged, scale, "line")
     return Stream(frame, names, scale, (SEQUENCE,), beats, rowtime, late=late, arrivals=arrivals)

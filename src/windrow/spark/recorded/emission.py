@@ -153,7 +153,7 @@ class Emitted:
         name = occurrence.stream
         stream = self.streams[name]
         arrival = self._arrivals[name]
-        came = F.expr(arrival.came).alias(ENTER)
+        arrived_at = F.expr(arrival.arrived_at).alias(ENTER)
         number = []
         if occurrence.is_numbered:
             known = F.col(NUMBER) if NUMBER in stream.frame.columns else F.lit(0)
@@ -162,7 +162,7 @@ class Emitted:
             name for name in (ROWTIME, BEFORE) if occurrence.watermark_of and name in stream.frame.columns
         ]
         own = [*(quoted(each) for each in stream.columns), *([occurrence.number] if number else []), ENTER]
-        frame = stream.frame.select(*map(quoted, stream.columns), *marking, *number, came)
+        frame = stream.frame.select(*map(quoted, stream.columns), *marking, *number, arrived_at)
         if arrival.patterns is not None:
             frame = self._admitted(name, frame)
         if not occurrence.watermark_of:
@@ -203,7 +203,7 @@ class Emitted:
 
     def _log(self, name: str) -> DataFrame:
         arrival = self._arrivals[name]
-        frame = self.streams[name].frame.withColumn(ENTER, F.expr(arrival.came))
+        frame = self.streams[name].frame.withColumn(ENTER, F.expr(arrival.arrived_at))
         return frame if arrival.patterns is None else self._admitted(name, frame)
 
     @property
@@ -343,10 +343,10 @@ class Emitted:
         for each in self.timed.occurrences:
             entries = self._arrivals[each.stream].entries.select(F.col(PTIME).alias(ROWTIME))
             known = self._arrivals[each.stream].known
-            came = Stream(entries, (), self.scale, known_ends=None if known is None else known[1])
+            instants = Stream(entries, (), self.scale, known_ends=None if known is None else known[1])
             rows = arrived[each.name]
             columns = [F.col(quoted(name)) for name in rows.columns if name not in (ENTER, LEAVE)]
-            relations[each.name] = TimeVarying.of(rows.select(*columns, ENTER, LEAVE), self.scale, [came])
+            relations[each.name] = TimeVarying.of(rows.select(*columns, ENTER, LEAVE), self.scale, [instants])
         for key in self.reading.sources.keys() - relations.keys():  # results of a user's table functions
             rows = self.reading.tables[key].limit(0)
             never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}

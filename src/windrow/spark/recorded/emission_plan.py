@@ -248,15 +248,15 @@ def _calls(
     """
     found: dict[str, dict[str, int]] = {key: {} for key in frames}
     names: dict[str, str] = {}
-    taken = {token.name.lower() for token in tokens.tokens if token.is_name} - {*functions}
+    used_names = {token.name.lower() for token in tokens.tokens if token.is_name} - {*functions}
     for at in range(len(tokens)) if frames else ():
         call = call_at(tokens, at, list(functions))
         if call is not None and f"__table{call.word}" in found:
             read = (place for place in range(*call.tokens) if _is_stream(tokens, place, streams))
             key = f"__table{call.word}"
             found[key] = {tokens[place].name.lower(): place for place in read}
-            names[key] = call.name if call.name not in taken else f"{call.name}{call.word}"
-            taken.add(names[key])
+            names[key] = call.name if call.name not in used_names else f"{call.name}{call.word}"
+            used_names.add(names[key])
     return found, names
 
 

@@ -43,7 +43,7 @@ def emitted_by_definition(query: Emitted) -> TimeVarying:
     if not answers:
         return query.temporal
     rows = pa.concat_tables(answers)
-    came_at = rows.column(AT).to_pylist()
+    arrival_times = rows.column(AT).to_pylist()
     rows = rows.drop_columns([AT])
     kinds = [StructField(name, field.dataType) for name, field in zip(columns, schema, strict=True)]
     compared = ranked(query.gateway.spark, rows, StructType(kinds))
@@ -52,7 +52,7 @@ def emitted_by_definition(query: Emitted) -> TimeVarying:
     groups = [tuple(key[place] for place in places) for key in keys]
     complete = _complete(query, rows, names, groups, instants)
     by_tick: dict[int, list[int]] = defaultdict(list)
-    for row, tick in enumerate(came_at):
+    for row, tick in enumerate(arrival_times):
         by_tick[tick].append(row)
     states = []
     for number, tick in enumerate(instants):
@@ -62,8 +62,8 @@ def emitted_by_definition(query: Emitted) -> TimeVarying:
         )
     changes = emitted(states, delay=query.how.delay, watermark=query.how.watermark)
     frame = frame_of(query.gateway, _lasting(changes, rows, keys), StructType(kinds))
-    came = query.gateway.spark.createDataFrame([(tick,) for tick in instants], f"{ROWTIME} bigint")
-    return TimeVarying.of(frame, query.scale, [Stream(came, (), query.scale)]).renamed(names)
+    ticks = query.gateway.spark.createDataFrame([(tick,) for tick in instants], f"{ROWTIME} bigint")
+    return TimeVarying.of(frame, query.scale, [Stream(ticks, (), query.scale)]).renamed(names)
 
 
 def _answers(query: Emitted, instants: list[int], columns: list[str]) -> pa.Table:
@@ -99,7 +99,7 @@ def _complete(
     if not query.how.watermark or not rows.num_rows:
         return {}
     first = {group: row for row, group in reversed(list(enumerate(groups)))}
-    punctuation = _promised(query, rows.take(list(first.values())), names, instants)
+    punctuation = _punctuated(query, rows.take(list(first.values())), names, instants)
     examples = rows.take(list(first.values()))
     frame = query.gateway.spark.createDataFrame(examples).toDF(*names)
     flags = [query.is_complete(tick).alias(f"f{number}") for number, tick in enumerate(instants)]
@@ -113,7 +113,7 @@ def _complete(
     return dict(zip(first, both, strict=True))
 
 
-def _promised(
+def _punctuated(
     query: Emitted, examples: pa.Table, names: tuple[str, ...], instants: list[int]
 ) -> list[list[bool]]:
     """For each row, whether punctuations of all its streams have closed it at each instant."""

@@ -237,7 +237,7 @@ def first(bags: Bags, node: plan.Sort, rows: BagRows) -> BagRows:
         SortKey(name, key.descending, key.nulls_first) for name, key in zip(names, node.keys, strict=True)
     ]
     ties = [SortKey(name) for name in rows.columns if is_orderable(kinds[name])]
-    taken = First(tuple(rows.columns), (*keys, *ties), node.offset, node.limit)
+    first_rows = First(tuple(rows.columns), (*keys, *ties), node.offset, node.limit)
     # in the order of a partition, which has the rows of a key
-    found = run_keyed(bags.gateway, "first", [frame], node.partition, inner(rows.frame), first=taken)
+    found = run_keyed(bags.gateway, "first", [frame], node.partition, inner(rows.frame), first=first_rows)
     return BagRows(found, is_temporal=True)

@@ -409,8 +409,8 @@ def _input_error(label: str, text: str) -> InputError | UsageError:
     """
     if (malformed := malformed_record(text)) is not None:
         return malformed
-    said = re.search(r"\[([A-Z][A-Z0-9_]*)[A-Z0-9_.]*\]\s*(.*?)\s*(?:SQLSTATE: (\w{5})|$)", text, re.DOTALL)
-    condition, detail, state = (said[1], said[2], said[3]) if said else ("", text, None)
+    parsed = re.search(r"\[([A-Z][A-Z0-9_]*)[A-Z0-9_.]*\]\s*(.*?)\s*(?:SQLSTATE: (\w{5})|$)", text, re.DOTALL)
+    condition, detail, state = (parsed[1], parsed[2], parsed[3]) if parsed else ("", text, None)
     detail = " ".join(re.split(r"\n\s*at |\n\nJVM stacktrace", detail)[0].split())
     # What Py4J and Java put before an error that Spark has no condition for.
     detail = re.sub(r"^An error occurred while calling \S+ : (?:[\w$]+\.)*([\w$]+: )?", "", detail)

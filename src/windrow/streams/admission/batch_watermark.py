@@ -311,8 +311,8 @@ def _of_one_in_order(running: _Swift, entries: Entries, broken: Bools) -> _Judge
         return None
     last, ordering = int(at[-1]), running.ordering
     which = "firm" if ordering.is_promise else "estimated"
-    said = {which: max(getattr(known, which), ordering.implied(last))}
-    after = replace(known, **said, seen=max(known.seen, last), heard=int(entries.ptime[-1]))
+    bounds = {which: max(getattr(known, which), ordering.implied(last))}
+    after = replace(known, **bounds, seen=max(known.seen, last), heard=int(entries.ptime[-1]))
     nothing = np.full(len(entries), NO_BOUND, np.int64)
     return _Judged(np.zeros(len(entries), np.int8), nothing, {name: after}, nothing)
 
@@ -335,9 +335,9 @@ def _of_open(
         floor = NO_BOUND + ordering.lag
         implied = np.where(is_row & ~is_broken & (at > floor), np.maximum(at, floor) - ordering.lag, NO_BOUND)
     nothing = np.full(len(at), NO_BOUND)
-    bounds_said = np.where(kind == EntryKind.BOUND, at, implied if ordering.is_promise else nothing)
+    own_bounds = np.where(kind == EntryKind.BOUND, at, implied if ordering.is_promise else nothing)
     first, first_estimate = firm[groups.code], estimated[groups.code]
-    firm_bound, firm_after = groups.running(bounds_said, first)
+    firm_bound, firm_after = groups.running(own_bounds, first)
     below_firm = at < firm_bound
     # a rejected row implies nothing: no estimate, and no bound above the one that it violates
     estimates = np.where(kind == EntryKind.WATERMARK, at, nothing if ordering.is_promise else implied)

@@ -20,7 +20,7 @@ from windrow.streams.admission.future import Future
 from windrow.streams.admission.watermark import Ordering, ProducerState, WatermarkState
 from windrow.streams.entries import FOREVER, NO_BOUND, Decision
 
-__all__ = ["Ahead", "BatchPart", "Refused", "Said", "judge_part"]
+__all__ = ["Ahead", "BatchPart", "EntrySummary", "Refused", "judge_part"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -100,17 +100,17 @@ class BatchPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class EntrySummary:
     """The summary of all entries so far: the greatest rowtime and bound, and whether a row was admitted."""
 
     seen: int = NO_BOUND
     bound: int = NO_BOUND
     started: bool = False
 
-    def then(self, part: BatchPart) -> Said:
+    def then(self, part: BatchPart) -> EntrySummary:
         """The summary of these entries and of the next part."""
         started = self.started or (part.highest != NO_BOUND and part.highest >= self.bound)
-        return Said(max(self.seen, part.seen), max(self.bound, part.bound), started)
+        return EntrySummary(max(self.seen, part.seen), max(self.bound, part.bound), started)
 
     def watermark(self, ordering: Ordering) -> int | None:
         """The stream's watermark after them; None while there is none."""
@@ -141,7 +141,7 @@ class Said:
 
 
 def judge_part(
-    ordering: Ordering, before: Said, rowtimes: Ints, seen: Ints, bounds: Ints
+    ordering: Ordering, before: EntrySummary, rowtimes: Ints, seen: Ints, bounds: Ints
 ) -> tuple[npt.NDArray[np.int8], Ints]:
     """Decide on the rows of a part; return the decisions, and the bound that each refused row is below.
 

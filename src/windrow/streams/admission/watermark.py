@@ -338,7 +338,7 @@ class RunningWatermark:
             if known is not None:
                 self._leave(name, known, ptime, is_closed=kind == EntryKind.CLOSE)
         else:
-            found = self._said(
+            found = self._decide_entry(
                 kind, name, known or ProducerState(is_open=False), at, ptime, is_broken=is_broken
             )
         self._move(name, known)
@@ -352,7 +352,7 @@ class RunningWatermark:
         else:
             self.state = replace(state, quarantined_bounds=state.quarantined_bounds + 1)
 
-    def _said(
+    def _decide_entry(
         self, kind: int, name: str, known: ProducerState, at: int, ptime: int, *, is_broken: bool
     ) -> tuple[Decision, int]:
         is_newcomer = not known.is_open

@@ -141,18 +141,18 @@ def arguments_of(tokens: TokenList, at: int, function: SqlFunction) -> list[Rang
         ``WRONG_NUM_ARGS``.
     """
     close = tokens.partner[at + 1]
-    given: dict[str, Range] = {}
+    arguments: dict[str, Range] = {}
     items = [item for item in tokens.split(at + 2, close) if item[0] < item[1]]
     names = [one.name.lower() for one in function.parameters]
     for number, (start, stop) in enumerate(items):
         is_named = tokens[start].is_name and tokens.is_symbol(start + 1, "=>")
         name = tokens[start].name.lower() if is_named else names[number] if number < len(names) else ""
-        if name not in names or name in given:
+        if name not in names or name in arguments:
             raise _wrong_arguments(tokens, (start, stop), function)
-        given[name] = (start + 2 if is_named else start, stop)
+        arguments[name] = (start + 2 if is_named else start, stop)
     found: list[Range | str] = []
     for one in function.parameters:
-        value = given.get(one.name.lower(), one.default)
+        value = arguments.get(one.name.lower(), one.default)
         if value is None:
             raise _wrong_arguments(tokens, (at, close + 1), function)
         found.append(value)

@@ -51,13 +51,13 @@ def group(
     places = np.flatnonzero(chosen)
     specs = [spec for _, spec in aggregates]
     needed = dict.fromkeys([*key, *(spec.argument for spec in specs if spec.argument is not None)])
-    rows = _taken(retained.rows.select(list(needed)), places)
+    rows = _rows_at(retained.rows.select(list(needed)), places)
     enter, leave = times.clipped(retained.enter[places], retained.leave[places])
     keys = with_one_zero(rows.select(key))
     names = [*key, *(name for name, _ in aggregates), ENTER, LEAVE]
     made = []
     for row, begins, ends, values in grouped(rows, numbered(rows, key), enter, leave, specs):
-        output = [*_taken(keys, row).columns, *values, pa.array(begins), pa.array(ends)]
+        output = [*_rows_at(keys, row).columns, *values, pa.array(begins), pa.array(ends)]
         made.append(pa.Table.from_arrays(output, names=names))
     if not made:
         kinds = [*(keys.schema.field(name).type for name in key), *(spec.result_type for spec in specs)]
@@ -95,7 +95,7 @@ def join(
     enter, leave = times.clipped(enter, leave)
     arrays, names = [], []
     for side, places, listed in zip(sides, (one, other), columns, strict=True):
-        arrays += _taken(side.rows.select([name for name, _ in listed]), places).columns
+        arrays += _rows_at(side.rows.select([name for name, _ in listed]), places).columns
         names += [name for _, name in listed]
     return pa.Table.from_arrays([*arrays, pa.array(enter), pa.array(leave)], names=[*names, ENTER, LEAVE])
 
@@ -110,7 +110,7 @@ def _pairs(
     places = [np.flatnonzero(some) for some in (of_left, of_right)]
     both = pa.concat_tables(
         [
-            _taken(side.rows.select(key), at).rename_columns([f"k{number}" for number in range(len(key))])
+            _rows_at(side.rows.select(key), at).rename_columns([f"k{number}" for number in range(len(key))])
             for side, key, at in zip(sides, keys, places, strict=True)
         ]
     )
@@ -140,13 +140,13 @@ def _with_times(
     rows: pa.Table, places: Ints, retained: TimedRows, times: Times, columns: Sequence[str]
 ) -> pa.Table:
     enter, leave = times.clipped(retained.enter[places], retained.leave[places])
-    chosen = _taken(rows.select(list(columns)), places)
+    chosen = _rows_at(rows.select(list(columns)), places)
     return pa.Table.from_arrays(
         [*chosen.columns, pa.array(enter), pa.array(leave)], names=[*columns, ENTER, LEAVE]
     )
 
 
-def _taken(rows: pa.Table, places: Ints) -> pa.Table:
+def _rows_at(rows: pa.Table, places: Ints) -> pa.Table:
     if len(places) == rows.num_rows and len(places) and (np.diff(places) == 1).all():
         return rows
     return rows.take(pa.array(places)) if rows.num_columns else rows

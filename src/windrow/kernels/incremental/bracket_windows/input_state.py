@@ -58,7 +58,7 @@ class InputState:
         if frontier is None:
             return whole
         times = Times(None, frontier)
-        return whole.taken(side, times).after(side, times)
+        return whole.advanced(side, times).after(side, times)
 
     def with_arrivals(self, rows: pa.Table, chunk: int) -> InputState:
         """The state with more buffered rows."""
@@ -68,13 +68,13 @@ class InputState:
         of = np.concatenate([self.of, np.full(rows.num_rows, chunk)])
         return InputState(self.retained, waiting, of, {**self.chunks, chunk: rows.num_rows})
 
-    def taken(self, side: WindowInput, times: Times) -> InputState:
+    def advanced(self, side: WindowInput, times: Times) -> InputState:
         """The state with the rows before the frontier in the window."""
         now = self.waiting.column(side.window.rowtime).to_numpy() < times.until
         if not now.any():
             return self
         rows = self.waiting if now.all() else self.waiting.filter(pa.array(now)).combine_chunks()
-        retained = side.window.taken(self.retained, rows, self.of[now], side.marked)
+        retained = side.window.with_new(self.retained, rows, self.of[now], side.marked)
         rest = self.waiting.filter(pa.array(~now)).combine_chunks()
         return replace(self, retained=retained, waiting=rest, of=self.of[~now])
 

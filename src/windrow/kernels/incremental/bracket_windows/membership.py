@@ -57,7 +57,7 @@ class BracketWindow:
     row_slide: int = 1
     by_value: tuple[str, str] | None = None
 
-    def taken(
+    def with_new(
         self, retained: TimedRows, rows: pa.Table, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()
     ) -> TimedRows:
         """The retained rows after new rows, all of them later than those retained before.
@@ -84,9 +84,9 @@ class BracketWindow:
             return self._by_values(whole, *self.by_value)
         if self.rows is None or not len(at):
             return whole
-        came = np.arange(len(whole)) >= len(retained)
+        is_new = np.arange(len(whole)) >= len(retained)
         # all later rows of a partition count, including those that have left since
-        places = np.flatnonzero(whole.alike(self.partition, came))
+        places = np.flatnonzero(whole.alike(self.partition, is_new))
         order, bounds = sorted_partitions(
             whole.rows.select([self.rowtime, *self.ties, *self.partition]).take(pa.array(places)),
             self.partition,

@@ -71,6 +71,8 @@ _READ = (7, _VERSION)
 """Version 7 had some rows beside the manifest, and not in chunks; where it had any, it is refused."""
 _EARLIER_KEYS = {"clocks": "positions", "told": "punctuations", "seals": "checksums"}
 """Keys of manifests that earlier versions wrote, and the keys of today."""
+_EARLIER_MARKS = {"told": "emitted"}
+"""The same for the names of marks."""
 _OF_TARGET = ("envelope", "target", "parameters", "canonical_views")
 _META = "step.json"
 _CHUNKS = "chunks"
@@ -331,7 +333,8 @@ class Checkpoint:
         for name, listing in sides.items():
             self.sides[name].check(listing)
         positions = {name: Position.from_json(text) for name, text in meta["positions"].items()}
-        stored = {name: meta[name] for name in ("frontier", "origin", "chunks", "marks")}
+        stored = {name: meta[name] for name in ("frontier", "origin", "chunks")}
+        stored["marks"] = {_EARLIER_MARKS.get(name, name): at for name, at in meta["marks"].items()}
         stored["counts"] = {EARLIER_NAMES.get(name, name): count for name, count in meta["counts"].items()}
         moves = {name: [(at, mark) for at, mark in history] for name, history in meta["moves"].items()}
         self._checksums |= {file: tuple(known) for file, known in meta["checksums"].items()}

@@ -25,7 +25,7 @@ from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
 from windrow.spark.live.executors.packing import BOUNDED, LATE_AT, LIMIT, SEEN
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.logs.session_streams import REASON
-from windrow.streams.admission.parts import BatchPart, Said, judge_part
+from windrow.streams.admission.parts import BatchPart, EntrySummary, judge_part
 from windrow.streams.entries import BEFORE, NO_BOUND, Decision, reasons
 
 __all__ = ["advanced"]
@@ -47,7 +47,7 @@ class _Bucket:
         A text that distinguishes this state from that after any other micro-batch.
     number
         The number of micro-batches that it has processed.
-    said
+    summaries
         The watermark information from the entries of each stream.
     now
         The time of the last micro-batch.
@@ -59,7 +59,7 @@ class _Bucket:
 
     token: str
     number: int
-    said: dict[int, Said]
+    summaries: dict[int, EntrySummary]
     now: int
     late: dict[int, int]
     rejected: dict[int, int]
@@ -109,9 +109,9 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
             notes.append(note)
         else:
             rows.append((note, data))
-    before = _said_before(task, bucket, notes)
+    before = _summaries_before(task, bucket, notes)
     now = max([bucket.now + 1, *(note["ptime"] for note in notes)])
-    moment, account = Moment(bucket.number + 1, now, bucket.said), BucketAccount(now)
+    moment, account = Moment(bucket.number + 1, now, bucket.summaries), BucketAccount(now)
     late: list[Packet] = []
     for note, data in rows:
         if "bounds" in note:
@@ -136,7 +136,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
     store.save(_text(task, life, after, chunks))
     _remember(life, after)
-    account.late, account.rejected, account.said = after.late, after.rejected, as_data(after.said)
+    account.late, account.rejected, account.summaries = after.late, after.rejected, as_data(after.summaries)
     account.quarantined, account.quarantined_bounds = after.quarantined, after.quarantined_bounds
     after.state.report(account)
     yield account.note, None
@@ -149,20 +149,20 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
 # -- a micro-batch -----------------------------------------------------------------------------------------
 
 
-def _said_before(
+def _summaries_before(
     task: BucketTask, bucket: _Bucket, notes: list[dict[str, Any]]
-) -> dict[tuple[int, str], Said]:
+) -> dict[tuple[int, str], EntrySummary]:
     """The watermark information before each part; the bucket applies that of all parts."""
     before = {}
     for place in range(len(task.streams)):
-        said = bucket.said.get(place, Said())
+        summary = bucket.summaries.get(place, EntrySummary())
         for note in sorted((one for one in notes if one["stream"] == place), key=lambda one: one["order"]):
-            before[place, json.dumps(note["order"])] = said
-            said = said.then(BatchPart(note["seen"], note["bound"], note["highest"]))
+            before[place, json.dumps(note["order"])] = summary
+            summary = summary.then(BatchPart(note["seen"], note["bound"], note["highest"]))
             if note["ahead"]:
                 known = bucket.quarantined_bounds
                 known[place] = known.get(place, 0) + note["ahead"]
-        bucket.said[place] = said
+        bucket.summaries[place] = summary
     return before
 
 
@@ -175,7 +175,7 @@ class _Judged:
     decision: npt.NDArray[np.int8]
 
 
-def _judge(stream: TaskStream, state: BucketState, rows: pa.Table, before: Said) -> _Judged:
+def _judge(stream: TaskStream, state: BucketState, rows: pa.Table, before: EntrySummary) -> _Judged:
     at, seen = (rows.column(name).to_numpy() for name in (stream.rowtime, SEEN))
     has_bounds = BOUNDED in rows.column_names
     bounded = rows.column(BOUNDED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
@@ -206,7 +206,7 @@ def _apart(stream: TaskStream, late: pa.Table) -> pa.Table:
 
 
 def _count(bucket: _Bucket, account: BucketAccount, place: int, decision: npt.NDArray[np.int8]) -> None:
-    account.came[place] = account.came.get(place, 0) + len(decision)
+    account.arrived[place] = account.arrived.get(place, 0) + len(decision)
     kinds = (
         (bucket.late, Decision.LATE),
         (bucket.rejected, Decision.REJECTED),
@@ -225,18 +225,18 @@ def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
     """The stored bucket and its name; a bucket without state if there is none."""
     text = store.text()
     if text is None:
-        said = {place: Said() for place in range(len(task.streams))}
-        return uuid.uuid4().hex, _Bucket("", 0, said, 0, {}, {}, {}, {}, task.work.begin(task))
+        summaries = {place: EntrySummary() for place in range(len(task.streams))}
+        return uuid.uuid4().hex, _Bucket("", 0, summaries, 0, {}, {}, {}, {}, task.work.begin(task))
     stored = json.loads(text)
     _refuse_another(task, stored)
     known = _KNOWN.get(stored["life"])
     if known is not None and known.token == stored["token"]:
         return stored["life"], known
     counts = {name: {int(at): count for at, count in stored.get(name, {}).items()} for name in _COUNTS}
-    said = {int(place): Said(*one) for place, one in stored["said"].items()}
+    summaries = {int(place): EntrySummary(*one) for place, one in stored["said"].items()}
     state = task.work.again(task, stored["held"], store)
     return stored["life"], _Bucket(
-        stored["token"], stored["number"], said, stored["now"], state=state, **counts
+        stored["token"], stored["number"], summaries, stored["now"], state=state, **counts
     )
 
 
@@ -263,7 +263,7 @@ def _text(task: BucketTask, life: str, bucket: _Bucket, state: Mapping[str, Any]
             "life": life,
             "token": bucket.token,
             "number": bucket.number,
-            "said": as_data(bucket.said),
+            "said": as_data(bucket.summaries),
             "now": bucket.now,
             **{name: getattr(bucket, name) for name in _COUNTS},
             "held": state,

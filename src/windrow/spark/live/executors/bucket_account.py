@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from windrow.streams.admission.parts import Said
+from windrow.streams.admission.parts import EntrySummary
 
 __all__ = ["BucketAccount", "as_data"]
 
@@ -20,7 +20,7 @@ class BucketAccount:
     ----------
     now
         The time of the micro-batch, in microseconds.
-    came, used, late, rejected, quarantined
+    arrived, used, late, rejected, quarantined
         How many rows arrived in it, how many were used, and how many of the rows so far are below an
         estimate, below a punctuation, and too far ahead of their processing time, by the number of their
         stream.
@@ -38,12 +38,12 @@ class BucketAccount:
         The state of operators in place of rows, and its stored bytes.
     due
         When the query needs a tick, in microseconds, if no entry arrives before; None for never.
-    said
-        The watermark information of each stream, as in :class:`windrow.streams.admission.parts.Said`.
+    summaries
+        The watermark information of each stream, as in :class:`windrow.streams.admission.parts.EntrySummary`.
     """
 
     now: int = 0
-    came: dict[int, int] = field(default_factory=dict)
+    arrived: dict[int, int] = field(default_factory=dict)
     used: int = 0
     late: dict[int, int] = field(default_factory=dict)
     rejected: dict[int, int] = field(default_factory=dict)
@@ -59,7 +59,7 @@ class BucketAccount:
     groups: int = 0
     stored: int = 0
     due: int | None = None
-    said: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
+    summaries: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
 
     @property
     def note(self) -> str:
@@ -75,9 +75,9 @@ class BucketAccount:
         return BucketAccount(**{name: _by_number(values) for name, values in stored.items()})
 
 
-def as_data(said: Mapping[int, Said]) -> dict[int, tuple[int, int, bool]]:
+def as_data(summaries: Mapping[int, EntrySummary]) -> dict[int, tuple[int, int, bool]]:
     """The watermark information of streams, as data."""
-    return {place: (one.seen, one.bound, one.started) for place, one in said.items()}
+    return {place: (one.seen, one.bound, one.started) for place, one in summaries.items()}
 
 
 def _by_number(values: Any) -> Any:

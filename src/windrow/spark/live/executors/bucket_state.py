@@ -13,7 +13,7 @@ from windrow.kernels.incremental import InputState, ProgramFragment
 from windrow.kernels.stored import ROWS_BEFORE_STATE, from_stored, stored
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
-from windrow.streams.admission.parts import Said
+from windrow.streams.admission.parts import EntrySummary
 
 __all__ = [
     "BucketState",
@@ -56,7 +56,7 @@ class Moment:
 
     number: int
     now: int
-    said: Mapping[int, Said]
+    summaries: Mapping[int, EntrySummary]
 
 
 class BucketState(Protocol):
@@ -182,9 +182,9 @@ class Carry:
     size: int
 
     @staticmethod
-    def is_due(last: Carry | None, came: int) -> bool:
+    def is_due(last: Carry | None, row_count: int) -> bool:
         """Whether to store it, after so many rows have arrived since the last."""
-        return came > max(ROWS_BEFORE_STATE, 0 if last is None else last.rows)
+        return row_count > max(ROWS_BEFORE_STATE, 0 if last is None else last.rows)
 
     @staticmethod
     def written(store: Store, last: Carry | None, number: int, at: int, rows: int, state: object) -> Carry:

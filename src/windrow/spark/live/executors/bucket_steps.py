@@ -27,7 +27,7 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.streams import Position
-from windrow.streams.admission.parts import Refused, Said
+from windrow.streams.admission.parts import EntrySummary, Refused
 
 __all__ = ["ExecutorSteps"]
 
@@ -113,7 +113,7 @@ class ExecutorSteps(MicroBatches):
 
     def _count(self, batch: DataFrame) -> int:
         """How many rows arrived: the number of packets depends on the number of tasks that read them."""
-        return _came(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
+        return _rows_in(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
 
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Collect the buckets' decisions and results, and pass the changes to the sink."""
@@ -127,14 +127,14 @@ class ExecutorSteps(MicroBatches):
         self._set_late_aside(self._late_rows(batch, accounts), number)
         rows = [one for note, one in zip(notes, data, strict=True) if is_of_rows(note)]
         emitted = self._emit(batch, rows, number)
-        came = _came(accounts)
+        rows_in = _rows_in(accounts)
         known = before.counts
         counts_before = {name: count for name, count in known.items() if name.startswith(_STATE)}
         now = max((one.now for one in accounts), default=known.get("now", 0))
         counts = {
             "now": now,
-            "entries": came,
-            "rows_in": known.get("rows_in", 0) + came,
+            "entries": rows_in,
+            "rows_in": known.get("rows_in", 0) + rows_in,
             "rows_late": self._late_in_all(positions, accounts) if accounts else known.get("rows_late", 0),
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
             "rows_emitted": known.get("rows_emitted", 0) + emitted,
@@ -147,7 +147,7 @@ class ExecutorSteps(MicroBatches):
         frontier = now if self._graph.is_timed else self._frontier(positions)
         committed = CommittedBatch(number, positions, frontier, None, counts)
         self._buckets = len(accounts)
-        return Done(committed, came, emitted)
+        return Done(committed, rows_in, emitted)
 
     def _retained(self, committed: CommittedBatch) -> Retained:
         """The buffered and retained rows of all buckets."""
@@ -175,7 +175,7 @@ class ExecutorSteps(MicroBatches):
         state = self._state(committed)
         if isinstance(self._plan, EmittedPlan):
             windows = {side.stream: state.windows[side.name] for side in self._graph.sides}
-            return timed_state_of(self._plan, committed, windows, self._plan.keeps, state.operators)
+            return timed_state_of(self._plan, committed, windows, self._plan.retains, state.operators)
         return state_of(self._plan, committed, state.waiting, state.windows, on_one_scale=True)
 
     def _state(self, committed: CommittedBatch) -> _InAll:
@@ -193,15 +193,15 @@ class ExecutorSteps(MicroBatches):
             return before or Position("")
         stream = self._graph.streams[place][2]
         assert stream.live is not None
-        said = Said(*known[0].said[place])  # all buckets know the same
+        summary = EntrySummary(*known[0].summaries[place])  # all buckets know the same
         late, rejected, quarantined = (
             sum(getattr(one, name).get(place, 0) for one in known)
             for name in ("late", "rejected", "quarantined")
         )
         refused = Refused(late, rejected, quarantined, known[0].quarantined_bounds.get(place, 0))
-        came = sum(one.came.get(place, 0) for one in known)
-        in_all = came if before is None else came + before.watermark.admitted + before.watermark.refused
-        return Position("", watermark=said.state(stream.live.ordering, in_all, refused))
+        rows_in = sum(one.arrived.get(place, 0) for one in known)
+        in_all = rows_in if before is None else rows_in + before.watermark.admitted + before.watermark.refused
+        return Position("", watermark=summary.state(stream.live.ordering, in_all, refused))
 
     def _late_in_all(self, positions: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
         """How many of the rows so far are late: with EMIT, rows below an estimated watermark alone
@@ -247,5 +247,5 @@ def _accounts(notes: Iterable[str]) -> list[BucketAccount]:
     return [one for one in map(BucketAccount.read, notes) if one is not None]
 
 
-def _came(accounts: Iterable[BucketAccount]) -> int:
-    return sum(sum(one.came.values()) for one in accounts)
+def _rows_in(accounts: Iterable[BucketAccount]) -> int:
+    return sum(sum(one.arrived.values()) for one in accounts)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from windrow.kernels.dividing import DerivedKey
 from windrow.spark.live.executors.bucket_state import BucketState, Store
 from windrow.streams import Ordering
-from windrow.streams.admission.parts import Said
+from windrow.streams.admission.parts import EntrySummary
 from windrow.streams.entries import FOREVER
 
 __all__ = ["BucketTask", "TaskSide", "TaskStream", "Work"]
@@ -108,11 +108,11 @@ class BucketTask:
     tick: str | None
     buckets: tuple[int, ...]
 
-    def frontier(self, said: Mapping[int, Said]) -> int | None:
+    def frontier(self, summaries: Mapping[int, EntrySummary]) -> int | None:
         """The instant before which no more rows arrive, in ticks of the query's time scale."""
         reached = []
         for place, stream in enumerate(self.streams):
-            watermark = said[place].watermark(stream.ordering)
+            watermark = summaries[place].watermark(stream.ordering)
             if watermark is None:
                 return None
             reached.append(FOREVER if watermark == FOREVER else watermark * stream.ticks)

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.advance.retained_rows import GONE, KeptRows
+from windrow.kernels.advance.retained_rows import GONE, RetainedRows
 from windrow.kernels.incremental import Program, Run
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import Moment, Store, StoredChunks, not_here
@@ -48,14 +48,14 @@ class BucketClause:
 
     def begin(self, task: BucketTask) -> ClauseInBucket:
         """A clause without rows."""
-        return ClauseInBucket(task, self, KeptRows(()), KeptRows(self.kernel.growing.partition))
+        return ClauseInBucket(task, self, RetainedRows(()), RetainedRows(self.kernel.growing.partition))
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> ClauseInBucket:
         """The stored state."""
         state = self.begin(task)
         found = {name: state.chunks[name].read(store, chunks) for name, chunks in stored["chunks"].items()}
         state.waits, state.retained = (
-            KeptRows.read(rows.key, found[name], found[f"{name}{GONE}"]) for name, rows in state.named()
+            RetainedRows.read(rows.key, found[name], found[f"{name}{GONE}"]) for name, rows in state.named()
         )
         state.frontier = stored["frontier"]
         return state
@@ -77,8 +77,8 @@ class ClauseInBucket:
 
     task: BucketTask
     work: BucketClause
-    waits: KeptRows
-    retained: KeptRows
+    waits: RetainedRows
+    retained: RetainedRows
     frontier: int | None = None
     chunks: dict[str, StoredChunks] = field(init=False)
     admitted: list[pa.Table] = field(init=False, default_factory=list)
@@ -91,7 +91,7 @@ class ClauseInBucket:
         self.chunks = {name: StoredChunks(name) for name in names}
         self.run = Run(self.work.program, not_here)
 
-    def named(self) -> tuple[tuple[str, KeptRows], ...]:
+    def named(self) -> tuple[tuple[str, RetainedRows], ...]:
         """The retained rows, by the names under which they are stored."""
         return (_WAITS, self.waits), (_RETAINED, self.retained)
 
@@ -112,11 +112,11 @@ class ClauseInBucket:
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """The windows or matches that are final, as the kernel emits them."""
         admitted, self.admitted = self.admitted, []
-        came = pa.concat_tables([self.work.schema.empty_table(), *admitted])
-        until, kernel = self.task.frontier(moment.said), self.work.kernel
+        new_rows = pa.concat_tables([self.work.schema.empty_table(), *admitted])
+        until, kernel = self.task.frontier(moment.summaries), self.work.kernel
         moves = until is not None and (self.frontier is None or until > self.frontier)
         is_due = rows_before(until) if moves and until is not None else None
-        due, self.waits = self.waits.due(came, is_due, moment.number)
+        due, self.waits = self.waits.due(new_rows, is_due, moment.number)
         if not moves:
             return None
         self.frontier, account.used = until, due.num_rows

@@ -148,7 +148,7 @@ class Emitting:
     frontier: int | None = None
     origin: int | None = None
     carried: Carry | None = None
-    came: list[list[pa.Table]] = field(init=False)
+    new_tables: list[list[pa.Table]] = field(init=False)
     for_groups: int = 0
     late: int = field(init=False, default=0)
     run: EmitRun = field(init=False)
@@ -156,7 +156,7 @@ class Emitting:
     takes_late = True
 
     def __post_init__(self) -> None:
-        self.came = [[] for _ in self.windows]
+        self.new_tables = [[] for _ in self.windows]
         mapping = None if self.work.mapping is None else Run(self.work.mapping, not_here)
 
         def mapped(history: pa.Table) -> pa.Table:
@@ -165,7 +165,7 @@ class Emitting:
             return found
 
         self._left = [0 for _ in self.windows]  # how many rows were left the last time
-        self._taken = 0  # how many rows operators have processed since they were rebuilt
+        self._processed = 0  # how many rows operators have processed since they were rebuilt
         self.run = EmitRun(self.work.program, Run(self.work.program.program, not_here), mapped)
         self._judges = {
             name: [(one, [Run(each, not_here) for each in one.conditions]) for one in judges]
@@ -188,7 +188,7 @@ class Emitting:
         columns = {name: rows.column(own) for name, own in read.columns.items()}
         columns |= {ROWTIME: rows.column(stream.rowtime), ARRIVED: arrived, BEFORE: rows.column(BEFORE)}
         table = pa.table({name: columns[name] for name in schema.names}).cast(schema).combine_chunks()
-        self.came[side].append(table)
+        self.new_tables[side].append(table)
         return self._late_for_groups(stream.name, rows, table) if read.is_first else None
 
     def _late_for_groups(self, name: str, entries: pa.Table, rows: pa.Table) -> pa.Table | None:
@@ -222,11 +222,11 @@ class Emitting:
 
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """The output up to the time of the micro-batch."""
-        came, self.came = self.came, [[] for _ in self.windows]
+        new_tables, self.new_tables = self.new_tables, [[] for _ in self.windows]
         late, self.late = self.late, 0
         rows = [
             pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()
-            for schema, tables in zip(self.work.schemas, came, strict=True)
+            for schema, tables in zip(self.work.schemas, new_tables, strict=True)
         ]
         self._move(moment)
         self.origin = moment.now if self.origin is None else self.origin
@@ -240,16 +240,16 @@ class Emitting:
             if self.work.has_state:
                 one.state = _with(one.state, table, moment.number * PER_MICRO_BATCH)
         account.used -= late
-        self._let_go()
+        self._drop_unneeded()
         return changes
 
     def again(self, since: int | None) -> None:
         """Restore the state of operators, from the rows that arrived after a processing time."""
-        self.known, self._taken = self.all_known(), 0
+        self.known, self._processed = self.all_known(), 0
         if self.frontier is not None and since != self.frontier:
             self.advance([one.state.retained.rows for one in self.windows], (since, self.frontier))
 
-    def _let_go(self) -> None:
+    def _drop_unneeded(self) -> None:
         """Drop rows on which no change depends any more; checked again when their number has doubled."""
         streams = self.work.program.streams
         watermark = least_watermark(
@@ -268,7 +268,7 @@ class Emitting:
                 self._left[at] = len(one.state.retained)
         firsts = [pc.min(one.state.retained.rows.column(ARRIVED)).as_py() for one in self.windows]
         self._forget_marks(min((first for first in firsts if first is not None), default=None))
-        if self._taken > 2 * sum(len(one.state.retained) for one in self.windows) + SPARE:
+        if self._processed > 2 * sum(len(one.state.retained) for one in self.windows) + SPARE:
             self.run.empty()
             self.again(None)
 
@@ -286,7 +286,7 @@ class Emitting:
     def advance(self, rows: Sequence[pa.Table], span: tuple[int | None, int]) -> pa.Table:
         """The output for rows of each source from one processing time, excluded, to another."""
         since, _ = span
-        self._taken += sum(table.num_rows for table in rows)
+        self._processed += sum(table.num_rows for table in rows)
         return self.run.advance(rows, self.reached(self.known), span, self.origin if since is None else None)
 
     def _move(self, moment: Moment) -> None:
@@ -294,7 +294,7 @@ class Emitting:
         moved = []
         for place, stream in enumerate(self.task.streams):
             scale, known = (
-                moment.said[place].watermark(stream.ordering),
+                moment.summaries[place].watermark(stream.ordering),
                 self.known.setdefault(stream.name, []),
             )
             if scale is not None and (not known or known[-1][1] != scale):
@@ -323,8 +323,8 @@ class Emitting:
 
     def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store new state; now and then the state of operators in place of rows."""
-        came = sum(len(one.state.retained) for one in self.windows)
-        if self.frontier is not None and not self.work.droppable and Carry.is_due(self.carried, came):
+        row_count = sum(len(one.state.retained) for one in self.windows)
+        if self.frontier is not None and not self.work.droppable and Carry.is_due(self.carried, row_count):
             self._carry(store, self.frontier, number)
         chunks = [one.save(store, number) for one in (*self.windows, self.marks)]
         carried = None if self.carried is None else asdict(self.carried)

@@ -50,7 +50,7 @@ class _Read:
 
     Attributes
     ----------
-    said
+    summary
         The watermark information of its entries.
     ptime
         The processing time of the last entry.
@@ -58,7 +58,7 @@ class _Read:
         How many of its bounds are too far ahead of their processing time.
     """
 
-    said: BatchPart = field(default_factory=BatchPart)
+    summary: BatchPart = field(default_factory=BatchPart)
     ptime: int = 0
     ahead: int = 0
 
@@ -96,7 +96,7 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
                 "order": json.loads(order),
                 "ptime": one.ptime,
                 "ahead": one.ahead,
-                **asdict(one.said),
+                **asdict(one.summary),
             }
         )
         for (place, order), one in read.items()
@@ -178,13 +178,13 @@ def _packed(
             yield _packet(task.buckets[0], note, _bounds_ahead(stream, entries, bounds, ahead))
             read.ahead += int(ahead.bounds.sum())
             bounds = np.where(ahead.bounds, NO_BOUND, bounds)
-    read.said, seen, bounded = read.said.read(rowtimes, bounds)
+    read.summary, seen, bounded = read.summary.read(rowtimes, bounds)
     for at, side in enumerate(task.sides):
         if side.stream != place:
             continue
         columns = {name: entries.column(name) for name in _travelling(task, side)}
-        said = {SEEN: seen} if bounds is None else {SEEN: seen, BOUNDED: bounded}
-        table = pa.table({**columns, **said, **(limit if side.is_first else {})})
+        greatest = {SEEN: seen} if bounds is None else {SEEN: seen, BOUNDED: bounded}
+        table = pa.table({**columns, **greatest, **(limit if side.is_first else {})})
         # a row too far ahead is nothing but a late row of the first side
         chosen = is_row if ahead is None or side.is_first else is_row & ~ahead.rows
         rows = table if chosen.all() else table.filter(pa.array(chosen))
@@ -231,10 +231,10 @@ def _divided(task: BucketTask, side: TaskSide, rows: pa.Table) -> Iterator[tuple
     which = (hashes(keys, keys.column_names) % np.uint64(len(task.buckets))).astype(np.int64)
     order = np.argsort(which, kind="stable")
     cuts = np.searchsorted(which[order], np.arange(len(task.buckets) + 1))
-    taken = rows.take(pa.array(order))
+    in_order = rows.take(pa.array(order))
     for at, (start, stop) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
         if stop > start:
-            yield task.buckets[at], taken.slice(start, stop - start)
+            yield task.buckets[at], in_order.slice(start, stop - start)
 
 
 def _key(side: TaskSide, key: str | DerivedKey, rows: pa.Table) -> pa.ChunkedArray | pa.Array:

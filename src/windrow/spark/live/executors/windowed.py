@@ -135,13 +135,13 @@ class Windowed:
     frontier: int | None = None
     origin: int | None = None
     carried: Carry | None = None
-    came: list[list[pa.Table]] = field(init=False)
+    new_tables: list[list[pa.Table]] = field(init=False)
     run: Run | None = field(init=False)
 
     takes_late = False
 
     def __post_init__(self) -> None:
-        self.came = [[] for _ in self.windows]
+        self.new_tables = [[] for _ in self.windows]
         self.run = None if self.work.plan is None else Run(self.work.plan.program, not_here)
 
     @property
@@ -162,16 +162,16 @@ class Windowed:
             ticks = pc.multiply_checked(ticks, stream.ticks)
         columns = [rows.column(read.columns[name]) for name in window.schema.names[:-1]]
         table = pa.table([*columns, ticks], names=window.schema.names).cast(window.schema)
-        self.came[side].append(table)
+        self.new_tables[side].append(table)
         return None
 
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """Rows with `ENTER` and `LEAVE`; those present before enter at `EARLIER`."""
-        came, self.came = self.came, [[] for _ in self.windows]
-        until = self.task.frontier(moment.said)
+        new_tables, self.new_tables = self.new_tables, [[] for _ in self.windows]
+        until = self.task.frontier(moment.summaries)
         if self.work.passes_on:
-            return self._passed(came[0], account, moment.number, until)
-        for one, tables in zip(self.windows, came, strict=True):
+            return self._passed(new_tables[0], account, moment.number, until)
+        for one, tables in zip(self.windows, new_tables, strict=True):
             for table in tables:
                 one.state = one.state.with_arrivals(table, moment.number * PER_MICRO_BATCH)
         if until is None or (self.frontier is not None and until <= self.frontier):
@@ -182,7 +182,7 @@ class Windowed:
         waited, times = self._waiting, Times(self.frontier, until)
         inputs = self.work.operator.inputs
         for one, side in zip(self.windows, inputs, strict=True):
-            one.state = one.state.taken(side, times)
+            one.state = one.state.advanced(side, times)
         rows = self.rows_of_operator(times)
         for one, side in zip(self.windows, inputs, strict=True):
             one.state = one.state.after(side, times)
@@ -212,12 +212,12 @@ class Windowed:
         return self.work.operator.rows(retained, times, self.groups)
 
     def _passed(
-        self, came: list[pa.Table], account: BucketAccount, number: int, until: int | None
+        self, tables: list[pa.Table], account: BucketAccount, number: int, until: int | None
     ) -> pa.Table | None:
         """The rows that are emitted unchanged, including those at the frontier, at which more may arrive."""
         (side,) = self.work.operator.inputs
         (own,) = self.windows
-        rows = pa.concat_tables([side.schema.empty_table(), *came])
+        rows = pa.concat_tables([side.schema.empty_table(), *tables])
         if until is None:
             own.state = own.state.with_arrivals(rows, number * PER_MICRO_BATCH)
             return None

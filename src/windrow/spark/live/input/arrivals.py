@@ -41,14 +41,14 @@ VIOLATED = "__violated"
 rowtime that is admitted.
 """
 
-_COME, _AT = "__come", "__late_at"
+_PTIME, _AT = "__ptime_of_log", "__late_at"
 
 
 @dataclass(frozen=True, eq=False)
 class _Judged:
     """The decisions about the rows, in their order.
 
-    `came` are processing times that differ from those in the rows, `bounds` the quarantined bounds, and
+    `ptimes` are processing times that differ from those in the rows, `bounds` the quarantined bounds, and
     `before` is the stream's watermark before each late row.
     """
 
@@ -57,7 +57,7 @@ class _Judged:
     violated: Ints
     before: Ints
     position: Position
-    came: pa.Table | None = None
+    ptimes: pa.Table | None = None
     watermarks: Watermarks = ()
     punctuations: Punctuations = ()
     bounds: pa.Table | None = None
@@ -105,7 +105,7 @@ def _moved(source: LiveSource, judged: _Judged, before: Position, now: int) -> W
     return ((now, at),) if not source.identity and at != before.watermark.at else judged.watermarks
 
 
-def _promised(source: LiveSource, judged: _Judged, before: Position, now: int) -> Punctuations:
+def _punctuated(source: LiveSource, judged: _Judged, before: Position, now: int) -> Punctuations:
     """The punctuations of the stream, each with its processing time."""
     return (
         judged.punctuations
@@ -184,9 +184,9 @@ def arrivals(
         )
     admitted = np.asarray(pc.is_valid(entries.column(ROWTIME).combine_chunks()))
     admitted[judged.place[is_late | np.isin(judged.decision, _NOT_AGAIN)]] = False
-    if judged.came is not None:
+    if judged.ptimes is not None:
         ptimes = entries.column(PTIME).to_numpy().copy()
-        ptimes[judged.came.column(PLACE).to_numpy()] = judged.came.column(_COME).to_numpy()
+        ptimes[judged.ptimes.column(PLACE).to_numpy()] = judged.ptimes.column(_PTIME).to_numpy()
         entries = entries.set_column(entries.column_names.index(PTIME), PTIME, pa.array(ptimes))
     if timed:
         entries = entries.append_column(BEFORE, _bounds(bounds))
@@ -203,7 +203,7 @@ def arrivals(
         order = (PTIME, PRODUCER, SEQUENCE)
         chosen |= {tie: rows.column(name) for name, tie in zip(order, stream.ties, strict=True)}
     count = ~np.isin(judged.decision, _NOT_AGAIN)
-    watermarks, punctuations = _moved(source, judged, before, now), _promised(source, judged, before, now)
+    watermarks, punctuations = _moved(source, judged, before, now), _punctuated(source, judged, before, now)
     below = under if timed and under.num_rows else None
     return Arrivals(
         pa.table(chosen), late, judged.position, int(count.sum()), watermarks, punctuations, below
@@ -225,11 +225,11 @@ def _judge_log(
     is_row = control.column(KIND).to_numpy() == EntryKind.ROW
     place = control.column(PLACE).to_numpy()
     is_later = judged.ptime != control.column(PTIME).to_numpy()
-    came = pa.table({PLACE: place[is_later], _COME: judged.ptime[is_later]}) if is_later.any() else None
-    said = (judged.decision[is_row], judged.violated[is_row], judged.before[is_row])
+    ptimes = pa.table({PLACE: place[is_later], _PTIME: judged.ptime[is_later]}) if is_later.any() else None
+    decisions = (judged.decision[is_row], judged.violated[is_row], judged.before[is_row])
     bounds = _bounds_of(Entries.of_table(entries), place, judged.decision, judged.violated)
     return _Judged(
-        place[is_row], *said, judged.position, came, judged.watermarks, judged.punctuations, bounds
+        place[is_row], *decisions, judged.position, ptimes, judged.watermarks, judged.punctuations, bounds
     )
 
 
@@ -244,8 +244,8 @@ def _judge_rows(
     is_row = entries.kind == EntryKind.ROW
     after = replace(position, watermark=_silent(decided.state, source, now))
     bounds = _bounds_of(entries, places, decided.decision, decided.violated)
-    said = (decided.decision[is_row], decided.violated[is_row], decided.before[is_row])
-    return _Judged(places[is_row], *said, after, bounds=bounds)
+    decisions = (decided.decision[is_row], decided.violated[is_row], decided.before[is_row])
+    return _Judged(places[is_row], *decisions, after, bounds=bounds)
 
 
 def _advanced(state: WatermarkState, ordering: Ordering, entries: Entries) -> Decided:
@@ -289,9 +289,15 @@ def _entries(
     which = np.arange(control.num_rows)
     kind = np.full(control.num_rows, EntryKind.ROW, np.int8)
     if has_bound.any() or has_pattern.any():
-        said = ((EntryKind.ROW, has_rowtime), (EntryKind.PATTERN, has_pattern), (EntryKind.BOUND, has_bound))
-        which = np.concatenate([which[has] for _, has in said])
-        kind = np.repeat(np.array([one for one, _ in said], np.int8), [int(has.sum()) for _, has in said])
+        present = (
+            (EntryKind.ROW, has_rowtime),
+            (EntryKind.PATTERN, has_pattern),
+            (EntryKind.BOUND, has_bound),
+        )
+        which = np.concatenate([which[has] for _, has in present])
+        kind = np.repeat(
+            np.array([one for one, _ in present], np.int8), [int(has.sum()) for _, has in present]
+        )
         order = np.lexsort((kind == EntryKind.BOUND, kind != EntryKind.ROW, which))
         which, kind = which[order], kind[order]
     rowtimes, bounds = (columns[column].fill_null(0).to_numpy() for column in (ROWTIME, BOUND))

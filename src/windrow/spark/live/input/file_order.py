@@ -26,17 +26,17 @@ ORIGIN = ("__file_time", "__file", "__file_start")
 """The columns with the part of a file in which a row is: modification time, path, first byte."""
 
 _FILE = "_metadata"
-_SAID = ("file_modification_time", "file_path", "file_block_start")
+_METADATA = ("file_modification_time", "file_path", "file_block_start")
 _RANK = "__rank"
 _PLACES = 33  # bits that Spark leaves for the number of a row in its task
 
 
 def origin(frame: DataFrame) -> tuple[Column, ...]:
     """`ORIGIN` of the rows of a streaming DataFrame; empty if Spark does not know it."""
-    if _SAID[0] not in hidden_columns(frame).get(_FILE, ""):
+    if _METADATA[0] not in hidden_columns(frame).get(_FILE, ""):
         return ()
     file = frame.metadataColumn(_FILE)
-    return tuple(file[said].alias(name) for said, name in zip(_SAID, ORIGIN, strict=True))
+    return tuple(file[field].alias(name) for field, name in zip(_METADATA, ORIGIN, strict=True))
 
 
 def is_of_one_file(spark: SparkSession) -> bool:

@@ -128,7 +128,7 @@ class Incoming:
                     if number < self._next:
                         shutil.rmtree(self.folder / str(number), ignore_errors=True)
                 if self._next in waiting:
-                    self._taken(spark)
+                    self._process_next(spark)
                 elif waiting and waiting[-1] > self._next:
                     raise missing(self.folder / str(self._next))
                 else:
@@ -143,7 +143,7 @@ class Incoming:
             if not self._stopped.is_set() and streaming.isActive:
                 streaming.stop()
 
-    def _taken(self, spark: SparkSession) -> None:
+    def _process_next(self, spark: SparkSession) -> None:
         path = self.folder / str(self._next)
         self._take(spark.read.parquet(uri(path)), self._next)
         self._next += 1

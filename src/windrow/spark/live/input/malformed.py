@@ -76,9 +76,9 @@ def _wrong(batch: DataFrame, at: int, stream: Stream) -> Column:
     """Whether an entry is a malformed one of a stream."""
     if stream.live is None or stream.live.identity:  # a named stream has typed rows
         return F.lit(False)
-    says = [name for name in (ROWTIME, BOUND, PATTERN) if name in stream.live.frame.columns]
-    says_nothing = reduce(Column.__and__, [F.col(_inside(at, name)).isNull() for name in says])
-    return (F.col("__stream") == at) & (says_nothing | _is_unreadable(batch, at, stream))
+    required = [name for name in (ROWTIME, BOUND, PATTERN) if name in stream.live.frame.columns]
+    is_empty = reduce(Column.__and__, [F.col(_inside(at, name)).isNull() for name in required])
+    return (F.col("__stream") == at) & (is_empty | _is_unreadable(batch, at, stream))
 
 
 def _is_unreadable(batch: DataFrame, at: int, stream: Stream) -> Column:

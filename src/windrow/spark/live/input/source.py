@@ -106,12 +106,12 @@ def live_stream(
     empty = plain.frame.select(*map(quoted, names), ROWTIME).withColumns(
         {MICRO_BATCH: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
     )
-    said = ((PRODUCER, log.producer), (BOUND, bound), (PATTERN, pattern))
-    declared = frozenset(name for name, column in said if column is not None)
-    said_by = None if log.producer is None else found[log.producer.lower()]
+    optional = ((PRODUCER, log.producer), (BOUND, bound), (PATTERN, pattern))
+    declared = frozenset(name for name, column in optional if column is not None)
+    producer_name = None if log.producer is None else found[log.producer.lower()]
     files = None
     if pattern is None and is_of_files(frame):
-        files = FileColumns(frame.schema, names, found[log.rowtime.lower()], said_by, bound)
+        files = FileColumns(frame.schema, names, found[log.rowtime.lower()], producer_name, bound)
     live = LiveSource(
         frame.select(*columns), columns, ordering, idle, on_late=log.on_late, declared=declared, files=files
     )

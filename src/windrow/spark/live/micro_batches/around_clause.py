@@ -115,8 +115,8 @@ class AroundClause:
 
     def _by_spark(self, rows: pa.Table) -> pa.Table:
         gateway = self._gateway()
-        came = frame_of_collected(self._spark, rows.select(self.columns.names), self.columns)
-        keyed = self._keyed(gateway, came)
+        frame = frame_of_collected(self._spark, rows.select(self.columns.names), self.columns)
+        keyed = self._keyed(gateway, frame)
         with gateway.translated():
             return keyed.toArrow()
 

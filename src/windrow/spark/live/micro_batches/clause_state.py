@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.advance import Ended
-from windrow.kernels.advance.retained_rows import GONE, Bools, KeptRows, Places
+from windrow.kernels.advance.retained_rows import GONE, Bools, Places, RetainedRows
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.micro_batches.host import BUFFERED, by_kind
-from windrow.spark.live.micro_batches.in_memory import Come, numbered, waiting_schema
+from windrow.spark.live.micro_batches.in_memory import CollectedBatch, numbered, waiting_schema
 from windrow.spark.live.micro_batches.stream_views import StreamViews
 from windrow.spark.live.plans.live_plan import RowtimePlan
 from windrow.spark.live.reports.state_table import RetainedRowsOf, retained_of
@@ -39,38 +39,38 @@ class Buffered:
         The streams, and the query's unit of rowtimes.
     number
         The number of the micro-batch.
-    came, waits
+    new_rows, waits
         The new rows, and those buffered until the frontier.
     """
 
     sources: Mapping[str, Stream]
     scale: TimeScale
     number: int
-    came: Mapping[str, pa.Table]
-    waits: Mapping[str, KeptRows]
+    new_rows: Mapping[str, pa.Table]
+    waits: Mapping[str, RetainedRows]
 
     def rows(self) -> Iterator[tuple[pa.Table, TimeScale]]:
         """All rows, and the units of their rowtimes."""
         for name, stream in self.sources.items():
-            for rows in (self.came[name], *self.waits[name].tables(ROWTIME)):
+            for rows in (self.new_rows[name], *self.waits[name].tables(ROWTIME)):
                 yield rows, stream.scale
 
-    def taken(
+    def due(
         self, until: int | None, closed: tuple[Bools, Places] | None = None
     ) -> tuple[dict[str, pa.Table], Buffered]:
         """The rows before an instant, none if it is None, and those that stay buffered.
 
-        `closed` are rows of the only source that are due in any case, as in :meth:`KeptRows.due`.
+        `closed` are rows of the only source that are due in any case, as in :meth:`RetainedRows.due`.
         """
         due, waits = {}, {}
         for name, stream in self.sources.items():
             before = None if until is None else rows_before(upwards(until, self.scale, stream.scale))
-            due[name], waits[name] = self.waits[name].due(self.came[name], before, self.number, closed)
+            due[name], waits[name] = self.waits[name].due(self.new_rows[name], before, self.number, closed)
         return due, replace(self, waits=waits)
 
     def waiting(self, name: str, columns: tuple[str, ...]) -> pa.Table:
         """These columns of the buffered rows of a source."""
-        nothing = self.came[name].slice(0, 0).select(columns)
+        nothing = self.new_rows[name].slice(0, 0).select(columns)
         waits = self.waits[name].tables(*columns)
         return pa.concat_tables([nothing, *(rows.cast(nothing.schema) for rows in waits)])
 
@@ -127,7 +127,7 @@ class ClauseState:
         self.sources = sources
         self._views = StreamViews(plan, checkpoint)
         self._keys = {**retained, **{f"{BUFFERED}{name}": key for name in sources}}
-        self._known: tuple[int, dict[str, KeptRows]] = (-1, {})
+        self._known: tuple[int, dict[str, RetainedRows]] = (-1, {})
 
     # -- after a micro-batch -----------------------------------------------------------------------
 
@@ -135,24 +135,24 @@ class ClauseState:
         """The names of the rows that a micro-batch retained."""
         return [name for name in self._keys if name in committed.chunks]
 
-    def rows(self, committed: CommittedBatch, name: str) -> KeptRows | None:
+    def rows(self, committed: CommittedBatch, name: str) -> RetainedRows | None:
         """The rows that a micro-batch retained under a name; None without."""
         if self._known[0] != committed.number:
             self._known = committed.number, {}
         known = self._known[1]
         if name not in known and name in self._keys and name in committed.chunks:
             rows, gone = (self._read(committed, one) for one in (name, f"{name}{GONE}"))
-            known[name] = KeptRows.read(self._keys[name], rows, gone)
+            known[name] = RetainedRows.read(self._keys[name], rows, gone)
         return known.get(name)
 
     def _read(self, committed: CommittedBatch, name: str) -> dict[int, pa.Table]:
         chunks = map(int, committed.chunks.get(name, {}))
         return {chunk: self._checkpoint.read_chunk(name, chunk) for chunk in chunks}
 
-    def retained(self, committed: CommittedBatch, name: str) -> KeptRows:
+    def retained(self, committed: CommittedBatch, name: str) -> RetainedRows:
         """The same, empty without."""
         rows = self.rows(committed, name)
-        return KeptRows(self._keys[name]) if rows is None else rows
+        return RetainedRows(self._keys[name]) if rows is None else rows
 
     def counts(self, committed: CommittedBatch) -> dict[str, int]:
         """How many rows a micro-batch retained under each name."""
@@ -173,14 +173,16 @@ class ClauseState:
 
     # -- a micro-batch -----------------------------------------------------------------------------
 
-    def came(self, come: Come, committed: CommittedBatch) -> Buffered:
+    def buffered(self, collected: CollectedBatch, committed: CommittedBatch) -> Buffered:
         """The rows of the sources: those that arrived after a micro-batch, and those that it buffered."""
         number = committed.number + 1
-        came = {name: numbered(one, come.found[name].rows, number) for name, one in self.sources.items()}
+        new_rows = {
+            name: numbered(one, collected.found[name].rows, number) for name, one in self.sources.items()
+        }
         waits = {name: self.retained(committed, f"{BUFFERED}{name}") for name in self.sources}
-        return Buffered(self.sources, self._plan.scale, number, came, waits)
+        return Buffered(self.sources, self._plan.scale, number, new_rows, waits)
 
-    def unchanged(self, committed: CommittedBatch) -> dict[str, KeptRows]:
+    def unchanged(self, committed: CommittedBatch) -> dict[str, RetainedRows]:
         """The retained rows of clauses that do not advance."""
         names = [name for name in self.names(committed) if not name.startswith(BUFFERED)]
         return {name: rows for name in names if (rows := self.rows(committed, name)) is not None}
@@ -209,16 +211,16 @@ class ClauseState:
         arrived = {name: self._stream(name, rows) for name, rows in due.items()}
         known, number = partial(self.rows, before), before.number + 1
         return InstantSpan(
-            *instants, arrived, known, {}, marks, cached, over, number, due, self._views.coming
+            *instants, arrived, known, {}, marks, cached, over, number, due, self._views.output
         )
 
     def _stream(self, name: str, rows: pa.Table) -> Stream:
         stream = self.sources[name]
         return replace(stream, frame=frame_of_collected(self._spark, rows, waiting_schema(stream)))
 
-    def write(self, to_retain: Mapping[str, KeptRows], buffered: Buffered) -> dict[str, dict[str, int]]:
+    def write(self, to_retain: Mapping[str, RetainedRows], buffered: Buffered) -> dict[str, dict[str, int]]:
         """Write the new chunks of the retained rows after a micro-batch; returns all chunks, by name."""
-        number, known = buffered.number, dict[str, KeptRows]()
+        number, known = buffered.number, dict[str, RetainedRows]()
         chunks: dict[str, dict[str, int]] = {}
         waits = {f"{BUFFERED}{name}": rows for name, rows in buffered.waits.items()}
         for name, rows in {**to_retain, **waits}.items():

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from windrow.kernels.advance.retained_rows import Bools, KeptRows, Marks, Places
+from windrow.kernels.advance.retained_rows import Bools, Marks, Places, RetainedRows
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
@@ -58,14 +58,14 @@ class ClauseSteps(InMemorySteps):
 
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Judge the entries, advance the clauses, and pass their rows to the sink."""
-        come = self._come(batch, before)
-        found, alone, plan = come.found, self._alone, self._query
+        collected = self._collected_batch(batch, before)
+        found, alone, plan = collected.found, self._alone, self._query
         self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
-        positions = come.positions
+        positions = collected.positions
         closes = self._closed.take(number, before.number, before.positions, positions)
         until, origin, marks = self._frontier(positions), before.origin, dict(before.marks)
         moved = until is not None and (before.frontier is None or until > before.frontier)
-        buffered = self._state.came(come, before)
+        buffered = self._state.buffered(collected, before)
         to_retain = self._state.unchanged(before)
         if moved and until is not None and origin is None:
             origin = first_before(until, self._scale, buffered.rows())
@@ -74,7 +74,7 @@ class ClauseSteps(InMemorySteps):
         if alone is not None:
             over, closed = alone.closed(buffered, before.number)
             goes = moved or closes or bool(closed[0].any() or closed[1])
-            due, buffered = buffered.taken(reaches if goes else None, closed)
+            due, buffered = buffered.due(reaches if goes else None, closed)
             if goes:
                 retained = self._state.retained(before, alone.name)
                 output, retained = alone.advanced(due, buffered, retained, over, reaches, before.frontier)
@@ -83,7 +83,7 @@ class ClauseSteps(InMemorySteps):
             alone.is_after(number, before.number, is_final=goes)
         else:
             goes = (moved or closes) and reaches is not None and origin is not None
-            due, buffered = buffered.taken(reaches if goes else None)
+            due, buffered = buffered.due(reaches if goes else None)
             if goes and reaches is not None and origin is not None:
                 ended = {key: self._closed.ended(key, buffered.waiting) for key in plan.ends}
                 instants = before.frontier, reaches, origin
@@ -93,11 +93,11 @@ class ClauseSteps(InMemorySteps):
                 emitted = self._write_output(plan, output, before, number, marks)
                 to_retain |= span.to_retain
         used = sum(rows.num_rows for rows in due.values())
-        counts = self._counts(come, before, used, emitted)
+        counts = self._counts(collected, before, used, emitted)
         frontier = before.frontier if origin is None or until is None else until
         chunks = self._state.write(to_retain, buffered)
         committed = CommittedBatch(number, positions, frontier, origin, counts, chunks, marks)
-        return Done(committed, come.count, emitted)
+        return Done(committed, collected.count, emitted)
 
     def _write_output(
         self,
@@ -184,22 +184,29 @@ class _Alone:
 
     def closed(self, buffered: Buffered, last: int) -> tuple[Marks | None, tuple[Bools, Places]]:
         """The hashes of the keys closed since the last micro-batch, None if rows must be searched; and the
-        rows of ended partitions, in the form of :meth:`Buffered.taken`.
+        rows of ended partitions, in the form of :meth:`Buffered.due`.
         """
-        key, (came,), (waits,) = self._clause.clause.key, buffered.came.values(), buffered.waits.values()
+        key, (new_rows,), (waits,) = (
+            self._clause.clause.key,
+            buffered.new_rows.values(),
+            buffered.waits.values(),
+        )
         over = self._closed.closed_now(key, self._partition) if self._final == last else None
         is_true_at = partial(self._closed.closed, key)
-        return over, (is_true_at(came), waits.where(is_true_at, None if over is None else waits.having(over)))
+        return over, (
+            is_true_at(new_rows),
+            waits.where(is_true_at, None if over is None else waits.having(over)),
+        )
 
     def advanced(
         self,
         due: Mapping[str, pa.Table],
         buffered: Buffered,
-        retained: KeptRows,
+        retained: RetainedRows,
         over: Marks | None,
         until: int | None,
         since: int | None,
-    ) -> tuple[_Output, KeptRows]:
+    ) -> tuple[_Output, RetainedRows]:
         """The output of the query for these due rows, and the rows that its clause retains."""
         around, clause, kernel = self._around, self._clause, self._clause.kernel
 

@@ -21,7 +21,7 @@ from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clause_state import ClauseState, first_before
 from windrow.spark.live.micro_batches.direct_input import Reading
 from windrow.spark.live.micro_batches.host import BUFFERED
-from windrow.spark.live.micro_batches.in_memory import Come
+from windrow.spark.live.micro_batches.in_memory import CollectedBatch
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.plans.upstream import Upstream
@@ -118,7 +118,7 @@ class ClausesBehind:
 
     def arrived(
         self,
-        come: Come,
+        collected: CollectedBatch,
         waiting: Sequence[pa.Table],
         until: int | None,
         before: CommittedBatch,
@@ -138,8 +138,8 @@ class ClausesBehind:
             Whether the micro-batch closes keys of clauses.
         """
         reached, origin, marks = before.marks.get(_SOURCES), before.origin, dict(before.marks)
-        rows = {name: one.rows for name, one in come.found.items() if name not in self.state.sources}
-        buffered, to_retain = self.state.came(come, before), self.state.unchanged(before)
+        rows = {name: one.rows for name, one in collected.found.items() if name not in self.state.sources}
+        buffered, to_retain = self.state.buffered(collected, before), self.state.unchanged(before)
         moved = until is not None and (reached is None or until > reached)
         if moved and until is not None and origin is None:
             scale, streams = self._plan.scale, self._plan.catalog.streams
@@ -147,7 +147,7 @@ class ClausesBehind:
             others += [(one, scale) for one in waiting]
             origin = first_before(until, scale, [*buffered.rows(), *others])
         goes = (moved or closes) and until is not None and origin is not None
-        due, buffered = buffered.taken(until if goes else None)
+        due, buffered = buffered.due(until if goes else None)
         bound, arriving = before.frontier, dict.fromkeys(self.names, _NOTHING)
         if goes and until is not None and origin is not None:
             sequences = self._plan.catalog.sequences
@@ -159,7 +159,7 @@ class ClausesBehind:
             to_retain |= span.to_retain
             marks[_SOURCES] = until
         chunks = self.state.write(to_retain, buffered)
-        rows |= {name: come.found[name].rows for name in self.state.sources}
+        rows |= {name: collected.found[name].rows for name in self.state.sources}
         waits = sum(map(len, buffered.waits.values()))
         return Arrived({**rows, **arriving}, bound, origin, waits, chunks, marks)
 
@@ -170,15 +170,15 @@ class ClausesBehind:
         plan, scale = self._plan, self._plan.scale
         gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
         upstream = Upstream(plan.catalog, span, scale)
-        coming = {name: upstream.coming(name) for name in self.names}
+        outputs = {name: upstream.output(name) for name in self.names}
         with gateway.translated():
-            arriving = {name: self._read(name, one.rows).toArrow() for name, one in coming.items()}
-        return arriving, min(one.until(scale) for one in coming.values())
+            arriving = {name: self._read(name, one.rows).toArrow() for name, one in outputs.items()}
+        return arriving, min(one.until(scale) for one in outputs.values())
 
     def _read(self, name: str, rows: DataFrame) -> DataFrame:
         """The columns of a clause's rows that the windows read."""
         stream = self._plan.catalog.streams[name]
         own = [F.col(quoted(one)).alias(inside(0, one)) for one in stream.columns]
         frame, columns = self._reading(rows.select(*own, ROWTIME, *stream.ties), 0, name, F.lit(True))
-        shown = (F.col(quoted(made)).alias(one) for one, made in columns.items())
-        return frame.select(*shown, ROWTIME, *stream.ties)
+        renamed = (F.col(quoted(made)).alias(one) for one, made in columns.items())
+        return frame.select(*renamed, ROWTIME, *stream.ties)

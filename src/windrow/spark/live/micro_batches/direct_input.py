@@ -22,7 +22,7 @@ from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.scan.file_scan import may_read
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["DirectInput", "Reading", "Taken"]
+__all__ = ["DirectBatch", "DirectInput", "Reading"]
 
 Reading = Callable[[DataFrame, int, str, Column], tuple[DataFrame, dict[str, str]]]
 """A function of entries with the columns of a stream, its number and name, and a condition for its rows. It
@@ -55,7 +55,7 @@ class _Source:
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
+class DirectBatch:
     """A micro-batch that has been read.
 
     Attributes
@@ -122,15 +122,15 @@ class DirectInput:
             # where all entries are rows there is none of which nothing may be computed
             is_row = F.lit(True) if files.bound is None else F.col(inside(at, ROWTIME)).isNotNull()
             chosen, columns = reading(frame, at, name, is_row)
-            said = [inside(at, own) for own in _said(files)]
-            wanted = dict.fromkeys([*columns.values(), *said, PLACE])
+            control = [inside(at, own) for own in _control_columns(files)]
+            wanted = dict.fromkeys([*columns.values(), *control, PLACE])
             fragment = operators.output(chosen.select(*map(quoted, wanted)))
             if fragment.chosen is None and fragment.computed is None:
                 return None
             sources.append(_Source(at, name, stream, files, leaf, columns))
         return cls(gateway, operators, sources)
 
-    def take(self) -> Taken | None:
+    def take(self) -> DirectBatch | None:
         """The micro-batch for which Spark calls; None if Spark must read it."""
         batch = file_batch(self._gateway.spark, len(self._sources))
         if batch is None:
@@ -146,7 +146,7 @@ class DirectInput:
             source.name: _named(source, rows, batch.now)
             for source, rows in zip(self._sources, made, strict=True)
         }
-        return Taken(batch.now, entries, batch, self._sources)
+        return DirectBatch(batch.now, entries, batch, self._sources)
 
     def _entries(self, batch: FileBatch, place: int, source: _Source) -> pa.Table | None:
         """The entries of a stream as the program reads them."""
@@ -166,7 +166,7 @@ class DirectInput:
         return pa.table(columns)
 
 
-def _said(files: FileColumns) -> list[str]:
+def _control_columns(files: FileColumns) -> list[str]:
     """The columns of entries with rowtimes, bounds and producers."""
     named = [(ROWTIME, files.rowtime), (PRODUCER, files.producer), (BOUND, files.bound)]
     return [name for name, column in named if column is not None]
@@ -176,7 +176,7 @@ def _schema(at: int, stream: Stream, files: FileColumns) -> StructType:
     schema = StructType()
     for own in stream.columns:
         schema = schema.add(inside(at, own), files.schema[own].dataType)
-    for own in _said(files):
+    for own in _control_columns(files):
         schema = schema.add(inside(at, own), StringType() if own == PRODUCER else LongType())
     return schema.add(PLACE, LongType())
 
@@ -188,7 +188,7 @@ def _named(source: _Source, rows: pa.Table, now: int) -> pa.Table:
         rows = rows.sort_by(PLACE)
     count = rows.num_rows
     columns = {name: rows.column(own) for name, own in source.columns.items()}
-    columns |= {own: rows.column(inside(source.at, own)) for own in _said(source.files)}
+    columns |= {own: rows.column(inside(source.at, own)) for own in _control_columns(source.files)}
     columns.setdefault(PRODUCER, pa.repeat("", count))
     columns.setdefault(BOUND, pa.nulls(count, pa.int64()))
     columns[PTIME] = pa.repeat(pa.scalar(now, pa.int64()), count)

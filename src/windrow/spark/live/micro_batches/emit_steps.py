@@ -36,7 +36,7 @@ from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
 from windrow.spark.live.input.ticks import TickFiles
 from windrow.spark.live.micro_batches.emit_rows import ROWS, EmittedRows, entering, with_rows
 from windrow.spark.live.micro_batches.host import Done, Retained
-from windrow.spark.live.micro_batches.in_memory import Come, InMemorySteps
+from windrow.spark.live.micro_batches.in_memory import CollectedBatch, InMemorySteps
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged, judging
 from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
@@ -76,7 +76,7 @@ class _Done:
     number: int
     now: int
     entries: int
-    came: int
+    arrived: int
     used: int
     late: int
     emitted: int
@@ -92,7 +92,7 @@ class _Known:
     number: int
     evaluation: EmitEvaluation
     rows: Mapping[str, InputState]
-    taken: int
+    processed: int
     carried: Carried | None = None
 
 
@@ -165,7 +165,7 @@ class EmittedSteps(InMemorySteps):
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Judge the entries, advance the operators, and pass the changes to the sink."""
         try:
-            return self._take(self._come(batch, before), number, before)
+            return self._take(self._collected_batch(batch, before), number, before)
         except UnmatchedError as error:
             raise unstable(error) from None
 
@@ -182,26 +182,30 @@ class EmittedSteps(InMemorySteps):
         """The columns that the query reads."""
         return frame, {own: inside(at, own) for own in self._rows.columns(name)}
 
-    def _take(self, incoming: Come, number: int, before: CommittedBatch) -> Done:
-        now = incoming.now
-        positions = incoming.positions
+    def _take(self, collected: CollectedBatch, number: int, before: CommittedBatch) -> Done:
+        now = collected.now
+        positions = collected.positions
         marks: dict[str, Marks] = {
-            name: [*before.moves.get(name, []), *one.watermarks] for name, one in incoming.found.items()
+            name: [*before.moves.get(name, []), *one.watermarks] for name, one in collected.found.items()
         }
-        punctuations = self._punctuations_since(before, incoming.found)
-        origin = self._origin([*incoming.firsts.values()], before)
+        punctuations = self._punctuations_since(before, collected.found)
+        origin = self._origin([*collected.firsts.values()], before)
         until = None if origin is None else self._until(positions, now)
-        judged = self._judged(before, {name: one.below for name, one in incoming.found.items()}, marks, until)
-        refused = {name: self._late(name, one.late) for name, one in incoming.found.items()}
+        judged = self._judged(
+            before, {name: one.below for name, one in collected.found.items()}, marks, until
+        )
+        refused = {name: self._late(name, one.late) for name, one in collected.found.items()}
         self._set_late_aside(
             {name: self._all_late(name, late, judged) for name, late in refused.items()}, number
         )
         known, self._known_last = self._known_before(before), None  # if this fails, it is read again
         rows = {
-            name: with_rows(state, incoming.found[name].rows, number) for name, state in known.rows.items()
+            name: with_rows(state, collected.found[name].rows, number) for name, state in known.rows.items()
         }
         if punctuations:
-            known.evaluation.add_punctuation({name: one.punctuations for name, one in incoming.found.items()})
+            known.evaluation.add_punctuation(
+                {name: one.punctuations for name, one in collected.found.items()}
+            )
         emitted, used, frontier = 0, -judged.count, before.frontier
         if until is not None and origin is not None and (frontier is None or until > frontier):
             used += sum(int(entering(state.retained, frontier, until).sum()) for state in rows.values())
@@ -223,16 +227,20 @@ class EmittedSteps(InMemorySteps):
         needed += [int(arrived.min())] if len(arrived) else []
         oldest = min((at for at in needed if at is not None), default=None)
         waiting = int((arrived > (frontier or 0)).sum())
-        counted = incoming.entries, incoming.count, used, judged.count, emitted, waiting, oldest
+        counted = collected.entries, collected.count, used, judged.count, emitted, waiting, oldest
         done = _Done(number, now, *counted, None if frontier is None else known.evaluation.due(frontier))
         committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
         rows, committed = self._merged(rows, committed, carried)
         committed = self._with_waiting(committed, judged.waiting)
-        taken = known.taken + incoming.count
+        processed = known.processed + collected.count
         # rows that are not needed stay in operators until these are built anew, as after a restart
-        if taken <= 2 * len(arrived) + _SPARE or known.evaluation.retained <= _SPARE or carried is not None:
-            self._known_last = _Known(number, known.evaluation, rows, taken, carried)
-        return Done(committed, incoming.count, emitted)
+        if (
+            processed <= 2 * len(arrived) + _SPARE
+            or known.evaluation.retained <= _SPARE
+            or carried is not None
+        ):
+            self._known_last = _Known(number, known.evaluation, rows, processed, carried)
+        return Done(committed, collected.count, emitted)
 
     @cached_property
     def _state_may_replace_rows(self) -> bool:
@@ -275,8 +283,8 @@ class EmittedSteps(InMemorySteps):
         if frontier is None or not may_be or not isinstance(evaluation, EmittedFlow):
             return last
         since = None if last is None else last.at
-        came = sum(int(entering(state.retained, since, frontier).sum()) for state in rows.values())
-        if not Carried.is_due(last, came):
+        row_count = sum(int(entering(state.retained, since, frontier).sum()) for state in rows.values())
+        if not Carried.is_due(last, row_count):
             return last
         if evaluation.forgets:
             evaluation.forget(marks, frontier - self._query.delay)
@@ -309,8 +317,8 @@ class EmittedSteps(InMemorySteps):
         if before.frontier is not None and before.frontier != since:
             assert before.origin is not None
             self._changes_by(evaluation, rows, before.moves, (since, before.frontier), before.origin)
-        taken = sum(len(state.retained) for state in rows.values())
-        return _Known(before.number, evaluation, rows, taken, carried)
+        processed = sum(len(state.retained) for state in rows.values())
+        return _Known(before.number, evaluation, rows, processed, carried)
 
     def _changes_by(
         self,
@@ -323,12 +331,12 @@ class EmittedSteps(InMemorySteps):
         """The changes after one processing time, up to another."""
         since, until = span
         first = None if evaluation.reads_all_rows else since
-        came = {}
+        new_rows = {}
         for name, state in rows.items():
-            comes = pa.array(entering(state.retained, first, until))
-            came[name] = state.retained.rows.filter(comes).combine_chunks()
+            is_entering = pa.array(entering(state.retained, first, until))
+            new_rows[name] = state.retained.rows.filter(is_entering).combine_chunks()
         with self._gateway.translated():
-            return evaluation.advance(came, marks, since, until, origin)
+            return evaluation.advance(new_rows, marks, since, until, origin)
 
     def _refuse_late(
         self, evaluation: EmitEvaluation, marks: Mapping[str, Marks], span: tuple[int | None, int]
@@ -377,13 +385,13 @@ class EmittedSteps(InMemorySteps):
     def _judged(
         self,
         before: CommittedBatch,
-        came: Mapping[str, pa.Table | None],
+        new_rows: Mapping[str, pa.Table | None],
         marks: Mapping[str, Marks],
         until: int | None,
     ) -> JudgedEntries:
         """Judges the rows below their stream's watermark, including buffered ones."""
         below = {}
-        for name, rows in came.items() if self._judges else ():
+        for name, rows in new_rows.items() if self._judges else ():
             own = f"{_BELOW}{name}"
             waited = [self._checkpoint.read_chunk(own, int(chunk)) for chunk in before.chunks.get(own, {})]
             names = self._schema_apart(name, ARRIVED, BEFORE).names
@@ -412,13 +420,14 @@ class EmittedSteps(InMemorySteps):
     # -- times -----------------------------------------------------------------------------------------
 
     def _punctuations_since(
-        self, before: CommittedBatch, came: Mapping[str, Arrivals]
+        self, before: CommittedBatch, arrivals: Mapping[str, Arrivals]
     ) -> dict[str, LoggedPunctuation]:
         """The punctuations of the streams, with their processing times; none if nothing reads them."""
         if not self._query.reads_punctuations:
             return {}
         return {
-            name: [*before.punctuations.get(name, []), *found.punctuations] for name, found in came.items()
+            name: [*before.punctuations.get(name, []), *found.punctuations]
+            for name, found in arrivals.items()
         }
 
     @property
@@ -478,7 +487,7 @@ class EmittedSteps(InMemorySteps):
         origin, frontier = reached
         for_groups = before.counts.get(_LATE, 0) + done.late
         account = Account(
-            arrived=before.counts.get("rows_in", 0) + done.came,
+            arrived=before.counts.get("rows_in", 0) + done.arrived,
             used=before.counts.get("rows_used", 0) + done.used,
             buffered=done.buffered,
             late=sum(each.watermark.rejected + each.watermark.quarantined for each in positions.values())
@@ -526,7 +535,7 @@ class EmittedSteps(InMemorySteps):
         committed = self._checkpoint.last()
         retained = {name: self._retained_of(committed, name) for _, name, _ in self.streams()}
         return timed_state_of(
-            self._plan, committed, retained, self._query.keeps, self._operators_of(committed)
+            self._plan, committed, retained, self._query.retains, self._operators_of(committed)
         )
 
     def _operators_of(self, committed: CommittedBatch) -> Counted | None:

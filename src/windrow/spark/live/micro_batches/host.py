@@ -80,12 +80,12 @@ class Done:
     ----------
     committed
         The state to commit.
-    came, emitted
+    arrived, emitted
         How many rows it took, and emitted.
     """
 
     committed: CommittedBatch
-    came: int
+    arrived: int
     emitted: int
 
 
@@ -293,10 +293,10 @@ class MicroBatches(ABC):
             raise self._with_hint(raised, sound) from error.__cause__
         self._wrong_clocks.look(self.streams(), self._checkpoint.last())
         malformed_in_all = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
-        came, used, buffered, late = (
+        rows_in, used, buffered, late = (
             self.progress[f"rows_{name}"] for name in ("in", "used", "buffered", "late")
         )
-        account = Account(came + malformed_in_all, used, buffered, late, malformed_in_all)
+        account = Account(rows_in + malformed_in_all, used, buffered, late, malformed_in_all)
         self.progress |= account.counts
 
     def _count(self, batch: DataFrame) -> int:
@@ -346,7 +346,7 @@ class MicroBatches(ABC):
         retained = self._retained(committed)
         self.progress = {
             "batch": number,
-            "batch_rows_in": done.came,
+            "batch_rows_in": done.arrived,
             "batch_rows_emitted": done.emitted,
             "frontier": committed.frontier,
             **self._counted(committed, retained.waiting),
@@ -409,12 +409,12 @@ class MicroBatches(ABC):
             self.late.write(found, number)
 
     @staticmethod
-    def _came_and_late(
-        before: CommittedBatch, positions: Mapping[str, Position], came: int
+    def _rows_in_and_late(
+        before: CommittedBatch, positions: Mapping[str, Position], rows_in: int
     ) -> dict[str, int]:
         """How many rows have arrived in total, and how many of them are below a bound."""
         refused = sum(position.watermark.refused for position in positions.values())
-        return {"rows_in": before.counts.get("rows_in", 0) + came, "rows_late": refused}
+        return {"rows_in": before.counts.get("rows_in", 0) + rows_in, "rows_late": refused}
 
     @staticmethod
     def _counted(committed: CommittedBatch, buffered: int) -> dict[str, int]:

@@ -37,11 +37,11 @@ from windrow.streams.entries import BEFORE
 from windrow.streams.log_position import needs_rows
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["TOO_LARGE", "Come", "InMemorySteps", "Narrow", "numbered", "waiting_schema"]
+__all__ = ["TOO_LARGE", "CollectedBatch", "InMemorySteps", "Narrow", "numbered", "waiting_schema"]
 
 
 @dataclass(frozen=True, eq=False)
-class Come:
+class CollectedBatch:
     """The judged entries of a micro-batch.
 
     Attributes
@@ -137,16 +137,16 @@ class InMemorySteps(MicroBatches):
         folder = self._checkpoint.folder.resolve() / ".input"
         return DirectInput.of(gateway, folder, self.streams(), self._reading)
 
-    def _come(self, batch: DataFrame, before: CommittedBatch) -> Come:
+    def _collected_batch(self, batch: DataFrame, before: CommittedBatch) -> CollectedBatch:
         """The entries of a micro-batch, judged."""
-        incoming = self._come_direct(before)
-        if incoming is not None:
-            return incoming
+        collected = self._collected_directly(before)
+        if collected is not None:
+            return collected
         number = before.number + 1
         narrow = self._narrow(batch) if number >= self._wide_until else None
-        incoming = None if narrow is None else self._come_narrow(narrow, before)
-        if incoming is not None:
-            return incoming
+        collected = None if narrow is None else self._collected_narrowly(narrow, before)
+        if collected is not None:
+            return collected
         if narrow is not None:
             self._wide_until = number + _WIDE
         entries = self._in_order(batch)
@@ -162,21 +162,21 @@ class InMemorySteps(MicroBatches):
             )
             for at, name, stream in self.streams()
         }
-        return Come(found, entries.num_rows, now, self._first_times(entries, now))
+        return CollectedBatch(found, entries.num_rows, now, self._first_times(entries, now))
 
-    def _come_direct(self, before: CommittedBatch) -> Come | None:
+    def _collected_directly(self, before: CommittedBatch) -> CollectedBatch | None:
         """The same for files that are read here; None if Spark must read."""
         try:
-            taken = None if self._direct is None else self._direct.take()
+            direct = None if self._direct is None else self._direct.take()
         except WindrowError:  # maybe of a row that is late
             return None
-        if taken is None:
+        if direct is None:
             return None
-        count = sum(rows.num_rows for rows in taken.entries.values())
-        now = self._now(taken.now if count else None, before)
+        count = sum(rows.num_rows for rows in direct.entries.values())
+        now = self._now(direct.now if count else None, before)
         found, firsts = {}, {}
         for _, name, stream in self.streams():
-            entries = taken.entries[name]
+            entries = direct.entries[name]
             one = arrivals(
                 name,
                 stream,
@@ -184,10 +184,10 @@ class InMemorySteps(MicroBatches):
                 before.positions.get(name),
                 now,
                 timed=self._timed,
-                columns=taken.columns[name],
+                columns=direct.columns[name],
             )
             if self._asks_whole(one):
-                whole = taken.whole(name)
+                whole = direct.whole(name)
                 if whole is None:
                     return None
                 one = replace(
@@ -198,10 +198,10 @@ class InMemorySteps(MicroBatches):
             if entries.num_rows:
                 firsts[name] = now
             found[name] = one
-        taken.count()
-        return Come(found, count, now, firsts)
+        direct.count()
+        return CollectedBatch(found, count, now, firsts)
 
-    def _come_narrow(self, narrow: Narrow, before: CommittedBatch) -> Come | None:
+    def _collected_narrowly(self, narrow: Narrow, before: CommittedBatch) -> CollectedBatch | None:
         """The same for the selected columns; None if all columns are needed."""
         present = {*narrow.frame.columns} - {*self._constant()}
         by = {
@@ -233,7 +233,7 @@ class InMemorySteps(MicroBatches):
             if self._asks_whole(one):
                 return None
             found[name] = one
-        return Come(found, entries.num_rows, now, self._first_times(entries, now))
+        return CollectedBatch(found, entries.num_rows, now, self._first_times(entries, now))
 
     def _asks_whole(self, one: Arrivals) -> bool:
         """Whether all columns are needed: for rows that are late, or may be."""
@@ -306,19 +306,21 @@ class InMemorySteps(MicroBatches):
         """The entries of a stream, with these columns, as far as they were read, and their places."""
         shared = STREAM in entries.column_names
         rows = entries.filter(pc.equal(entries.column(STREAM), at)) if shared else entries
-        came = {name: own for name, own in columns.items() if own in rows.column_names}
-        table = pa.table({name: rows.column(own) for name, own in came.items()}).combine_chunks()
+        present = {name: own for name, own in columns.items() if own in rows.column_names}
+        table = pa.table({name: rows.column(own) for name, own in present.items()}).combine_chunks()
         for name, constant in ((PRODUCER, pa.scalar("")), (BOUND, pa.scalar(None, pa.int64()))):
-            if name not in came:
+            if name not in present:
                 table = table.append_column(name, pa.repeat(constant, table.num_rows))
         return table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
 
-    def _counts(self, come: Come, before: CommittedBatch, used: int, emitted: int) -> dict[str, int]:
+    def _counts(
+        self, collected: CollectedBatch, before: CommittedBatch, used: int, emitted: int
+    ) -> dict[str, int]:
         """The counts over all micro-batches, where this one used and emitted so many rows."""
         return {
-            "now": come.now,
-            "entries": come.entries,
-            **self._came_and_late(before, come.positions, come.count),
+            "now": collected.now,
+            "entries": collected.entries,
+            **self._rows_in_and_late(before, collected.positions, collected.count),
             "rows_used": before.counts.get("rows_used", 0) + used,
             "rows_emitted": before.counts.get("rows_emitted", 0) + emitted,
         }

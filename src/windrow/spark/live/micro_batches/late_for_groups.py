@@ -27,11 +27,11 @@ from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME
 from windrow.streams.entries import NO_BOUND, REASONS
 
-__all__ = ["Holds", "JudgedEntries", "judged", "judging", "late_by"]
+__all__ = ["JudgedEntries", "Predicate", "judged", "judging", "late_by"]
 
 Ints = npt.NDArray[np.int64]
 
-Holds = Callable[[pa.Array, Ints], npt.NDArray[np.bool_]]
+Predicate = Callable[[pa.Array, Ints], npt.NDArray[np.bool_]]
 """For which rowtimes a condition is true, with the watermark of each."""
 
 
@@ -83,11 +83,11 @@ def judged(
         waits = np.ones(rows.num_rows, bool) if until is None else rows.column(ARRIVED).to_numpy() > until
         if waits.any():
             waiting[name] = rows.filter(pa.array(waits))
-        come = rows.filter(pa.array(~waits)).combine_chunks()
-        bounds = _violated(plan, conditions, name, come, marks)
+        arrived = rows.filter(pa.array(~waits)).combine_chunks()
+        bounds = _violated(plan, conditions, name, arrived, marks)
         is_late = bounds != NO_BOUND
         if is_late.any():
-            rows = come.append_column(VIOLATED, pa.array(bounds)).filter(pa.array(is_late))
+            rows = arrived.append_column(VIOLATED, pa.array(bounds)).filter(pa.array(is_late))
             late[name] = rows.append_column(REASON, pa.repeat(REASONS[0], rows.num_rows))
     return JudgedEntries(late, waiting)
 
@@ -96,7 +96,7 @@ def _violated(
     plan: EmittedPlan, conditions: WatermarkConditions, name: str, rows: pa.Table, marks: Mapping[str, Marks]
 ) -> Ints:
     """The greatest watermark by which each row is late; `NO_BOUND` for rows on time."""
-    stream, judges = plan.catalog.streams[name], list[tuple[pa.Array, list[Holds]]]()
+    stream, judges = plan.catalog.streams[name], list[tuple[pa.Array, list[Predicate]]]()
     kind = stream.frame.schema[stream.rowtime or ""]
     for each in judging(plan, name):
         is_true_at = [
@@ -114,7 +114,9 @@ def judging(plan: EmittedPlan, name: str) -> list[Occurrence]:
     return [each for each in occurrences if each.stream == name and each.watermark_of]
 
 
-def late_by(rows: pa.Table, kind: pa.DataType, judges: Sequence[tuple[pa.Array, Sequence[Holds]]]) -> Ints:
+def late_by(
+    rows: pa.Table, kind: pa.DataType, judges: Sequence[tuple[pa.Array, Sequence[Predicate]]]
+) -> Ints:
     """The greatest watermark by which each row is late; `NO_BOUND` for rows on time.
 
     Parameters

@@ -86,8 +86,8 @@ def final_rows(
         return None
     sessions = plan.query.timed.sessions
     within = _of_sessions(plan, name)
-    has_come = F.col(ARRIVED) <= until
-    query = plan.query_over(gateway, {name: replace(known, rows=known.rows.where(has_come))}, (0, until))
+    has_arrived = F.col(ARRIVED) <= until
+    query = plan.query_over(gateway, {name: replace(known, rows=known.rows.where(has_arrived))}, (0, until))
     ended_by: dict[ClosedKeys, str] = {}
     every = known.rows
     for number, each in enumerate(within):
@@ -96,7 +96,7 @@ def final_rows(
         ended_by[each] = f"__over{number}"
         over = found.groupBy(F.col("number").alias(NUMBER)).agg(F.every(below).alias(ended_by[each]))
         every = every.join(over, NUMBER, "left")
-    return every.where(has_come & _over(plan, name, mark, ended_by)).select(NUMBER)
+    return every.where(has_arrived & _over(plan, name, mark, ended_by)).select(NUMBER)
 
 
 def final_at_once(

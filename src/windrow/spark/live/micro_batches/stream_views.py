@@ -20,7 +20,7 @@ from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
 from windrow.spark.live.plans.live_plan import RowtimePlan
 from windrow.spark.live.plans.planned_views import planned_views
 from windrow.spark.live.reading.windowed_query import WindowedQuery
-from windrow.spark.logs.micro_batch import Coming, InstantSpan, PartOutput, upwards
+from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, StreamOutput, upwards
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.syntax.sqltext import quoted
 
@@ -40,9 +40,9 @@ class StreamViews:
         views = planned_views(plan.gateway, plan.catalog, plan.views_of_rows)
         self._views = {name: _View(plan, checkpoint, name, one) for name, one in views.items()}
 
-    def coming(self, span: InstantSpan, name: str) -> Coming:
+    def output(self, span: InstantSpan, name: str) -> StreamOutput:
         """The output of a view in a micro-batch."""
-        return self._views[name].coming(span)
+        return self._views[name].output(span)
 
 
 class _View:
@@ -56,7 +56,7 @@ class _View:
         self._relation = WindowedRelation(gateway, windowed, folder, self._columns.rows, f".{name}")
         self._reached: int | None = None
 
-    def coming(self, span: InstantSpan) -> Coming:
+    def output(self, span: InstantSpan) -> StreamOutput:
         scale, nothing = self._stream.scale, self._of_no_rows()
         since = None if span.since is None else upwards(span.since, self._scale, scale)
         until = upwards(span.until, self._scale, scale)
@@ -77,7 +77,7 @@ class _View:
         # rows of one instant are ordered by their values
         ordered = [quoted(name) for name in self._names if is_orderable(schema[name].dataType)]
         frame = frame.withColumns(dict(zip(self._stream.ties, map(F.col, ordered), strict=True)))
-        return Coming(self._stream, PartOutput(frame, lambda: until))
+        return StreamOutput(self._stream, PartOutput(frame, lambda: until))
 
     def _of_no_rows(self) -> dict[str, InputState]:
         return {side.name: InputState.nothing(side.window_input) for side in self._windowed.windows}

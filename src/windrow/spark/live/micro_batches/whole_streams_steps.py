@@ -37,7 +37,7 @@ from windrow.streams.admission.reordering import too_late
 
 __all__ = ["WholeStreamsSteps"]
 
-_CARRY, _CAME = "carry", "came"
+_CARRY, _ARRIVED = "carry", "came"
 _SEEN = "seen "
 _LATE = "late within"
 _MOST = 64  # files
@@ -53,26 +53,26 @@ class _State:
         The state of the operators.
     base
         The file of their state after some earlier micro-batch, with its number of rows.
-    came
+    arrived
         The files with entries that have arrived since, and their number of rows.
     """
 
     carry: FlowCarry | None = None
     base: dict[int, int] = field(default_factory=dict)
-    came: dict[int, int] = field(default_factory=dict)
+    arrived: dict[int, int] = field(default_factory=dict)
 
     @property
     def is_long(self) -> bool:
         """Whether more rows have arrived since than the state has."""
         return (
-            sum(self.came.values()) > max(ROWS_BEFORE_STATE, *self.base.values(), 0)
-            or len(self.came) >= _MOST
+            sum(self.arrived.values()) > max(ROWS_BEFORE_STATE, *self.base.values(), 0)
+            or len(self.arrived) >= _MOST
         )
 
     @property
     def chunks(self) -> dict[str, dict[str, int]]:
         """The files as in a manifest."""
-        files = {_CARRY: self.base, _CAME: self.came}
+        files = {_CARRY: self.base, _ARRIVED: self.arrived}
         return {name: {str(chunk): rows for chunk, rows in own.items()} for name, own in files.items()}
 
 
@@ -102,7 +102,7 @@ class WholeStreamsSteps(InMemorySteps):
         state = self._state(committed)
         counts = [] if state.carry is None else state.carry.retained
         found = state_of(self._plan, committed, {}, {})
-        unbounded = {one.operator: f"{one.keeps}: {one.needs}" for one in self._plan.unbounded()}
+        unbounded = {one.operator: f"{one.retains}: {one.needs}" for one in self._plan.unbounded()}
         operators = [
             StateRow("operator", node.name, rows=sum(rows), why=unbounded.get(node.name, NOT_CLOSED))
             for node, rows in zip(self._blocking.graph.nodes, counts, strict=False)
@@ -112,13 +112,13 @@ class WholeStreamsSteps(InMemorySteps):
 
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Judge the entries, advance the operators, and pass the final rows to the sink."""
-        incoming = self._come(batch, before)
+        collected = self._collected_batch(batch, before)
         counts = dict(before.counts)
         state = self._state(before)
         self._known = None  # the state changes now: if this fails, it is read from the files again
         fed = self._tables(is_first=before.number < 0)
         late = {}
-        for name, one in incoming.found.items():
+        for name, one in collected.found.items():
             rows, wrong = self._within(name, one.rows, counts)
             late[name] = self._late(name, _together(one.late, wrong))
             stream = self._plan.catalog.streams[name]
@@ -128,15 +128,15 @@ class WholeStreamsSteps(InMemorySteps):
         self._set_late_aside(late, number)
         emitted, state.carry = self._blocking.graph.advance(state.carry, fed)
         count = self._put(emitted, number, before.counts.get("rows_emitted", 0))
-        positions = incoming.positions
+        positions = collected.positions
         frontier = self._frontier(positions)
-        fed_rows = sum(fed[name].rows.num_rows for name in incoming.found)
-        counts |= self._counts(incoming, before, fed_rows, count)
+        fed_rows = sum(fed[name].rows.num_rows for name in collected.found)
+        counts |= self._counts(collected, before, fed_rows, count)
         counts["rows_late"] += counts.get(_LATE, 0)
         self._store(state, fed, number)
         committed = CommittedBatch(number, positions, frontier, before.origin, counts, state.chunks)
         self._known = number, state  # which counts once it is committed
-        return Done(committed, incoming.count, count)
+        return Done(committed, collected.count, count)
 
     def _retained(self, committed: CommittedBatch) -> Retained:
         """The state of the operators."""
@@ -200,29 +200,29 @@ class WholeStreamsSteps(InMemorySteps):
         """The state after the last micro-batch."""
         if self._known is not None and self._known[0] == before.number:
             return self._known[1]
-        base, came = (
+        base, arrived = (
             {int(chunk): rows for chunk, rows in before.chunks.get(name, {}).items()}
-            for name in (_CARRY, _CAME)
+            for name in (_CARRY, _ARRIVED)
         )
         carry: FlowCarry | None = None
         for chunk in base:
             carry = from_stored(self._checkpoint.read_chunk(_CARRY, chunk))
-        for chunk in came:
-            fed = from_stored(self._checkpoint.read_chunk(_CAME, chunk))
+        for chunk in arrived:
+            fed = from_stored(self._checkpoint.read_chunk(_ARRIVED, chunk))
             _, carry = self._blocking.graph.advance(carry, fed)
-        return _State(carry, base, came)
+        return _State(carry, base, arrived)
 
     def _store(self, state: _State, fed: Mapping[str, Fed], number: int) -> None:
         """Write the input of a micro-batch, or the state of all operators."""
         rows = sum(one.rows.num_rows + len(one.punctuations) for one in fed.values())
         if not rows:
             return
-        state.came = {**state.came, number: rows}
+        state.arrived = {**state.arrived, number: rows}
         if not state.is_long:
-            self._checkpoint.write_chunk(_CAME, number, stored(dict(fed)))
+            self._checkpoint.write_chunk(_ARRIVED, number, stored(dict(fed)))
             return
         assert state.carry is not None
-        state.base, state.came = {number: sum(map(sum, state.carry.retained))}, {}
+        state.base, state.arrived = {number: sum(map(sum, state.carry.retained))}, {}
         self._checkpoint.write_chunk(_CARRY, number, stored(state.carry))
 
     # -- what goes out -------------------------------------------------------------------------------

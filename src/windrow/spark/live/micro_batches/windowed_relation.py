@@ -131,9 +131,9 @@ class WindowedRelation:
                 else:
                     inner, names = self._inner[side.name], side.made.columns
                     states, rows = inner.stream(states, number, times, origin, names)
-                came = self._retained(side, rows)
-                states[side.name] = states[side.name].with_arrivals(came, number * PER_MICRO_BATCH)
-            states[side.name] = _taken(side, states[side.name], times)
+                new_rows = self._retained(side, rows)
+                states[side.name] = states[side.name].with_arrivals(new_rows, number * PER_MICRO_BATCH)
+            states[side.name] = _advanced(side, states[side.name], times)
         found = self._changes(states, times, origin, groups)
         for side in self._windowed.sides:
             states[side.name] = states[side.name].after(side.window_input, times)
@@ -277,10 +277,10 @@ class WindowedRelation:
         return pa.Table.from_arrays(columns, names=[*columns_of(self._windowed.names), AT, DIFF])
 
 
-def _taken(side: WindowedSide, state: InputState, times: Times) -> InputState:
+def _advanced(side: WindowedSide, state: InputState, times: Times) -> InputState:
     """The state of a window with the rows before the frontier in it."""
     try:
-        return state.taken(side.window_input, times)
+        return state.advanced(side.window_input, times)
     except WindowValueError as error:
         raise (falls if error.falls else wrong_distance)(side.item) from None
 

@@ -97,10 +97,10 @@ class WindowedSteps(InMemorySteps):
 
     def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Judge the entries, advance the windows, and pass the changes to the sink."""
-        come = self._come(batch, before)
-        found = come.found
+        collected = self._collected_batch(batch, before)
+        found = collected.found
         self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
-        positions = come.positions
+        positions = collected.positions
         is_known = self._known is not None and self._known[0] == before.number
         states = self._states(before)
         if not is_known:
@@ -113,39 +113,39 @@ class WindowedSteps(InMemorySteps):
             self._relation.begin(states, before.frontier, before.origin)
         self._known = None  # state in memory changes now: a failed micro-batch begins again from the files
         closes = self._closed.take(number, before.number, before.positions, positions)
-        behind, came_in = self._behind, sum(one.rows.num_rows for one in found.values())
-        waited = self._waiting(states) + came_in + (0 if behind is None else behind.waiting(before))
+        behind, row_count = self._behind, sum(one.rows.num_rows for one in found.values())
+        waited = self._waiting(states) + row_count + (0 if behind is None else behind.waiting(before))
         until = self._frontier(positions)
         if behind is None:
             arrived = Arrived({name: one.rows for name, one in found.items()}, until)
         else:
             waiting = [one.waiting for one in states.values()]
-            arrived = behind.arrived(come, waiting, until, before, closes=closes)
-        came = {side.name: self._columns.rows(side, arrived.rows[side.stream]) for side in self._sides}
+            arrived = behind.arrived(collected, waiting, until, before, closes=closes)
+        new_rows = {side.name: self._columns.rows(side, arrived.rows[side.stream]) for side in self._sides}
         until, emitted = arrived.until, 0
         origin = before.origin if arrived.origin is None else arrived.origin
-        reached = None if until is None else self._plan.taken_before(until)
+        reached = None if until is None else self._plan.upper_bound(until)
         if reached is not None and origin is None:
-            waiting = [*(one.waiting for one in states.values()), *came.values()]
+            waiting = [*(one.waiting for one in states.values()), *new_rows.values()]
             firsts = [pc.min(rows.column(ROWTIME)).as_py() for rows in waiting]
             firsts.append(self._relation.first(reached))
             origin = min((first for first in firsts if first is not None and first < reached), default=None)
         frontier, marks = before.frontier, {**before.marks, **arrived.marks}
         moved = until is not None and (frontier is None or until > frontier)
-        moved = moved or (self._windowed.passes_on and any(rows.num_rows for rows in came.values()))
+        moved = moved or (self._windowed.passes_on and any(rows.num_rows for rows in new_rows.values()))
         if moved and until is not None and reached is not None and origin is not None and origin < reached:
             times = Times(frontier, reached)
-            states, output = self._advanced(states, came, number, times, origin)
+            states, output = self._advanced(states, new_rows, number, times, origin)
             emitted = self._handed_over(output, number, until, before.counts.get("rows_emitted", 0))
             frontier = until
             if self._windowed.passes_on:
                 marks[_PASSED] = reached
         else:
-            states = _with(states, came, number)
+            states = _with(states, new_rows, number)
         used = waited - self._waiting(states) - arrived.waiting
         if (closes or self._may_be_final) and self._windowed.sides and self._windowed.over_windows is None:
             states, self._may_be_final = without_closed_keys(self._windowed, states, self._closed)
-        counts = self._counts(come, before, used, emitted)
+        counts = self._counts(collected, before, used, emitted)
         if self._goes_on is not None and frontier is not None:
             states = self._carried_over(self._goes_on, states, frontier, number)
         retained, chunks = {}, dict(arrived.chunks)
@@ -155,7 +155,7 @@ class WindowedSteps(InMemorySteps):
         committed = CommittedBatch(number, positions, frontier, origin, counts, chunks, marks=marks)
         committed = committed if self._carried is None else self._carried.named(committed)
         self._known = number, retained  # which counts once it is committed
-        return Done(committed, come.count, emitted)
+        return Done(committed, collected.count, emitted)
 
     def _retained(self, committed: CommittedBatch) -> Retained:
         """The rows buffered for windows and clauses, and those that they retain."""
@@ -219,7 +219,7 @@ class WindowedSteps(InMemorySteps):
         self, frame: DataFrame, at: int, name: str, is_row: Column
     ) -> tuple[DataFrame, dict[str, str]]:
         frame, sides = self._columns.reading(frame, at, name, is_row)
-        return frame, {own: shown for columns in sides.values() for own, shown in columns.items()}
+        return frame, {own: column for columns in sides.values() for own, column in columns.items()}
 
     def _states(self, before: CommittedBatch) -> dict[str, InputState]:
         """The state after the last micro-batch."""
@@ -265,28 +265,28 @@ class WindowedSteps(InMemorySteps):
     def _advanced(
         self,
         states: Mapping[str, InputState],
-        came: Mapping[str, pa.Table],
+        new_rows: Mapping[str, pa.Table],
         number: int,
         times: Times,
         origin: int,
     ) -> tuple[dict[str, InputState], pa.Table | DataFrame]:
         """The state after a micro-batch, and its output: changes, or rows computed from them."""
         if self._windowed.passes_on:
-            return self._passed_on(states, came, number, times)
-        whole = _with(states, came, number)
+            return self._passed_on(states, new_rows, number, times)
+        whole = _with(states, new_rows, number)
         if self._windowed.parts:
             return self._relation.over_changelogs(whole, number, times, origin, self._scale)
         return self._relation.advance(whole, number, times, origin, self._goes_on)
 
     def _passed_on(
-        self, states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int, times: Times
+        self, states: Mapping[str, InputState], new_rows: Mapping[str, pa.Table], number: int, times: Times
     ) -> tuple[dict[str, InputState], pa.Table]:
         """The state after a micro-batch, and its changes, if rows are emitted as they arrive."""
         states, gone = dict(states), {}
         for side in self._windowed.sides:
             chunk, window = number * PER_MICRO_BATCH, side.window_input
             states[side.name], gone[side.name] = states[side.name].passing(
-                window, came[side.name], chunk, times.until
+                window, new_rows[side.name], chunk, times.until
             )
         return states, self._relation.passed(gone, times)
 
@@ -310,9 +310,9 @@ class WindowedSteps(InMemorySteps):
         schema = StructType([StructField(name, field.dataType) for name, field in fields])
         schema = schema.add(ROWTIME, LongType())
         frame = frame_of_collected(self._spark, rows.rename_columns(schema.names), schema)
-        shown = frame.toDF(*windowed.names, ROWTIME)
+        frame = frame.toDF(*windowed.names, ROWTIME)
         with self._gateway.translated():
-            return sink.insert(Stream(shown, windowed.names, self._scale), until, before)
+            return sink.insert(Stream(frame, windowed.names, self._scale), until, before)
 
     def _put(self, sink: Sink, output: pa.Table, number: int) -> int:
         """Write changes to the sink."""
@@ -353,8 +353,8 @@ class WindowedSteps(InMemorySteps):
 
 
 def _with(
-    states: Mapping[str, InputState], came: Mapping[str, pa.Table], number: int
+    states: Mapping[str, InputState], new_rows: Mapping[str, pa.Table], number: int
 ) -> dict[str, InputState]:
     """The state with the new rows."""
     chunk = number * PER_MICRO_BATCH
-    return {**states, **{name: states[name].with_arrivals(rows, chunk) for name, rows in came.items()}}
+    return {**states, **{name: states[name].with_arrivals(rows, chunk) for name, rows in new_rows.items()}}

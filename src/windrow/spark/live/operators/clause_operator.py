@@ -36,7 +36,7 @@ from windrow.kernels.advance import (
     moves_by_time,
 )
 from windrow.kernels.advance.affected import first_open, requested_in, step_of
-from windrow.kernels.advance.retained_rows import Bools, KeptRows, Marks
+from windrow.kernels.advance.retained_rows import Bools, Marks, RetainedRows
 from windrow.kernels.patterns.pattern_plan import Answers, MatchPlan, Navigation
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.window_plan import WindowPlan
@@ -104,21 +104,21 @@ class ClauseKernel:
 
     def advance(
         self,
-        retained: KeptRows,
-        came: pa.Table,
+        retained: RetainedRows,
+        new_rows: pa.Table,
         until: int | None,
         number: int,
         ended: Ended | None = None,
         over: Marks | None = None,
         *,
         moves: bool,
-    ) -> tuple[pa.Table, KeptRows]:
+    ) -> tuple[pa.Table, RetainedRows]:
         """The output of a micro-batch with these due rows, in these columns, and the rows to retain.
 
         The arguments are those of :func:`windrow.kernels.advance.affected.step_of`, with the watermark.
         """
         frontier = self.reached(until)
-        return step_of(self.growing, retained, came, frontier, ended, over, number, moves=moves)
+        return step_of(self.growing, retained, new_rows, frontier, ended, over, number, moves=moves)
 
 
 @dataclass(frozen=True)
@@ -244,9 +244,9 @@ class LiveClause:
         until: int,
         name: str,
         ended: Ended | None,
-    ) -> tuple[DataFrame, KeptRows, Callable[[], int]]:
+    ) -> tuple[DataFrame, RetainedRows, Callable[[], int]]:
         spark, kernel, number = gateway.spark, self.kernel, span.number
-        came, retained = keyed.toArrow(), _kept(span, name, kernel.growing.partition)
+        new_rows, retained = keyed.toArrow(), _retained_before(span, name, kernel.growing.partition)
 
         def is_due(rows: pa.Table) -> Bools:
             column = rows.column(self.rowtime)
@@ -256,23 +256,23 @@ class LiveClause:
             return due if ended is None else due | ended.rows(rows)
 
         if self.follows:
-            came, waits = _kept(span, _waiting(name), ()).due(came, is_due, number)
+            new_rows, waits = _retained_before(span, _waiting(name), ()).due(new_rows, is_due, number)
             span.to_retain[_waiting(name)] = waits
-            came = self._ranked(spark, fragment, came)
+            new_rows = self._ranked(spark, fragment, new_rows)
         if self.pairs is None:
             moves = kernel.moves_by_time(until)
 
             def search(asking: Growing) -> pa.Table:
-                return requested_in(asking, retained, came, kernel.reached(until), ended, moves=moves)
+                return requested_in(asking, retained, new_rows, kernel.reached(until), ended, moves=moves)
 
             clause = self._answered(fragment, search)
-            emitted, retained = clause.advanced(retained, came, until, number, ended, moves=moves)
+            emitted, retained = clause.advanced(retained, new_rows, until, number, ended, moves=moves)
         else:
-            rows = frame_of_collected(spark, came, self.due)
+            rows = frame_of_collected(spark, new_rows, self.due)
             found = self.pairs.found(gateway, _frame_of(spark, retained, self.schema), rows).toArrow()
             is_new = pc.is_null(found.column(AT))
-            old, came = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
-            emitted, left = self._advanced_anew(old, came, until, ended)
+            old, new_rows = found.filter(pc.invert(is_new)), found.filter(is_new).drop_columns(CARRIED.names)
+            emitted, left = self._advanced_anew(old, new_rows, until, ended)
             retained = retained.without(retained.all()).with_rows(left, number)
         return (
             frame_of_collected(spark, emitted, travelling_schema(self.result)),
@@ -282,35 +282,35 @@ class LiveClause:
 
     def advanced(
         self,
-        retained: KeptRows,
-        came: pa.Table,
+        retained: RetainedRows,
+        new_rows: pa.Table,
         until: int | None,
         number: int,
         ended: Ended | None = None,
         over: Marks | None = None,
         *,
         moves: bool,
-    ) -> tuple[pa.Table, KeptRows]:
+    ) -> tuple[pa.Table, RetainedRows]:
         """As :meth:`ClauseKernel.advance`, with errors at their places in the text."""
         try:
-            return self.kernel.advance(retained, came, until, number, ended, over, moves=moves)
+            return self.kernel.advance(retained, new_rows, until, number, ended, over, moves=moves)
         except WindrowError as error:
             raise error.located(self.clause.sql) from None
 
     def _advanced_anew(
-        self, retained: pa.Table, came: pa.Table, until: int, ended: Ended | None
+        self, retained: pa.Table, new_rows: pa.Table, until: int, ended: Ended | None
     ) -> tuple[pa.Table, pa.Table]:
         """The output of a micro-batch of all partitions, and the rows to retain, if rows have columns that
         are valid for that micro-batch only.
         """
         growing = self.kernel.growing
         try:
-            emitted, left = advance(growing, retained, came, self.kernel.reached(until), ended)
+            emitted, left = advance(growing, retained, new_rows, self.kernel.reached(until), ended)
         except WindrowError as error:
             raise error.located(self.clause.sql) from None
         return pa.Table.from_batches(emitted, growing.plan.result), left
 
-    def least(self, retained: KeptRows, until: int | None) -> int | None:
+    def least(self, retained: RetainedRows, until: int | None) -> int | None:
         """The instant before which no later micro-batch emits a row, if these rows are retained."""
         first = first_open(retained, self.rowtime)
         if first is None or until is None:
@@ -485,13 +485,13 @@ def _at(until: int, kind: DataType, scale: TimeScale) -> pa.Array | None:
             return pa.array([until * scale.nanoseconds // 1000], pa.int64()).cast(arrow_of(kind))
 
 
-def _kept(span: InstantSpan, name: str, key: tuple[str, ...]) -> KeptRows:
+def _retained_before(span: InstantSpan, name: str, key: tuple[str, ...]) -> RetainedRows:
     """The rows that the last micro-batch retained under a name, in memory."""
     before = span.before(name)
-    return KeptRows(key) if before is None else before
+    return RetainedRows(key) if before is None else before
 
 
-def _frame_of(spark: SparkSession, retained: KeptRows, schema: StructType) -> DataFrame:
+def _frame_of(spark: SparkSession, retained: RetainedRows, schema: StructType) -> DataFrame:
     """Retained rows as a DataFrame."""
     rows = retained.rows(retained.all())
     if rows is None:

@@ -112,5 +112,5 @@ def _above(plan: SparkNode, leaf: SparkNode) -> Iterator[tuple[SparkNode, int]]:
     yield plan, 0
 
 
-def _is(said: Mapping[str, str], name: str) -> bool:
-    return object_of(said) == name
+def _is(details: Mapping[str, str], name: str) -> bool:
+    return object_of(details) == name

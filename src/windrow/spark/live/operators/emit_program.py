@@ -274,7 +274,7 @@ class EmitRun:
 
     def advance(
         self,
-        came: Sequence[pa.Table],
+        new_rows: Sequence[pa.Table],
         marks: Mapping[str, Marks],
         span: tuple[int | None, int],
         origin: int | None = None,
@@ -284,7 +284,7 @@ class EmitRun:
 
         Parameters
         ----------
-        came
+        new_rows
             The new rows of each source.
         marks
             The changes of each stream's watermark, with their processing times.
@@ -297,7 +297,7 @@ class EmitRun:
         times = Times(None if since is None else since + 1, until + 1)
         leaves = {
             source.leaf: source.leaf_rows(rows, marks, self.program.scales)
-            for source, rows in zip(self.program.sources, came, strict=True)
+            for source, rows in zip(self.program.sources, new_rows, strict=True)
         }
         (rows,) = self.operators.advance(leaves, times, origin)
         if self._completing is not None:

@@ -62,7 +62,7 @@ class Pairs:
         searches = (self.plan.start, self.plan.end)
         return (IS_LABEL, *(one.column for one in searches if one is not None and one.column))
 
-    def found(self, gateway: Gateway, retained: DataFrame, came: DataFrame) -> DataFrame:
+    def found(self, gateway: Gateway, retained: DataFrame, new_rows: DataFrame) -> DataFrame:
         """The rows of a micro-batch with their positions, and the results; new ones have NULL as `AT`.
 
         Parameters
@@ -71,17 +71,17 @@ class Pairs:
             The gateway of the micro-batch.
         retained
             The rows that the micro-batch before retained.
-        came
+        new_rows
             The new rows.
         """
-        rows = came.withColumns(
+        rows = new_rows.withColumns(
             {field.name: F.lit(None).cast(field.dataType) for field in from_arrow_schema(CARRIED)}
         )
         rows = retained.unionByName(rows, allowMissingColumns=True)
         columns = rows.columns
         sequence = SparkWindow.partitionBy(*self.partition)
         order = [sort_key(key.column, key.descending, key.nulls_first) for key in self.order]
-        tie = one_order((F.col(name), came.schema[name].dataType) for name in came.columns)
+        tie = one_order((F.col(name), new_rows.schema[name].dataType) for name in new_rows.columns)
         place = F.row_number().over(sequence.orderBy(F.col(AT).asc_nulls_last(), *order, tie))
         before = F.coalesce(F.min(AT).over(sequence), F.lit(1)) - 1
         parts = [decode(F.col(column), kind).alias(field) for field, column, kind in self.fields]

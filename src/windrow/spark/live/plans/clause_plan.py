@@ -168,7 +168,7 @@ class ClausePlan(RowtimePlan):
         streams = self.catalog.streams
         for other in rest:
             if streams[other].scale != streams[first].scale:
-                kinds = [_shown(streams[name].scale) for name in (first, other)]
+                kinds = [_scale_text(streams[name].scale) for name in (first, other)]
                 raise AnalysisError(
                     f"rowtimes of {first} are {kinds[0]}, but those of {other} are {kinds[1]}",
                     condition="MIXED_ROWTIMES",
@@ -307,11 +307,11 @@ class ClausePlan(RowtimePlan):
         if is_over or kind == "time" or (kind == "rows" and not kernel.growing.partition):
             return None
         opens = "matches" if isinstance(clause.clause, Match) else "windows"
-        keeps = "the last rows of every partition" if kind == "rows" else f"the rows of open {opens}"
-        promises = " and ".join(dict.fromkeys(map(str, ends)))
+        retains = "the last rows of every partition" if kind == "rows" else f"the rows of open {opens}"
+        sources = " and ".join(dict.fromkeys(map(str, ends)))
         by = "WITHIN" if isinstance(clause.clause, Match) else "an END by the rowtime"
-        needs = by + (f", or punctuations of {promises}," if promises else "") + " would bound it"
-        return Unbounded(_written(clause), keeps, needs)
+        needs = by + (f", or punctuations of {sources}," if sources else "") + " would bound it"
+        return Unbounded(_written(clause), retains, needs)
 
     def fingerprint(self) -> dict[str, Any]:
         """The identity of the query, and the columns of its retained rows."""
@@ -372,17 +372,19 @@ class ClausePlan(RowtimePlan):
                     )
                 )
             self._refuse_streams_inside(clause)
-            come = beside(gateway, clause.rows, relations)
-            gathered = come.why_not_row_by_row(self.tokens, self.span, clause.span)
-            if gathered is not None and come.is_relation:
-                return WhyRelation(gathered, below=True)
-            if gathered is not None:
-                raise gathered
-            if order_key(0) not in come.rowtimes or clause.order_by[0][1].descending:
+            source = beside(gateway, clause.rows, relations)
+            refusal = source.why_not_row_by_row(self.tokens, self.span, clause.span)
+            if refusal is not None and source.is_relation:
+                return WhyRelation(refusal, below=True)
+            if refusal is not None:
+                raise refusal
+            if order_key(0) not in source.rowtimes or clause.order_by[0][1].descending:
                 raise self._other_order(clause)
 
             follows = any(self._waits(key) for key in clause.rows.relations())
-            made = bind_live(gateway, clause, rows, self.scale, come.rowtimes, come.lineage, follows=follows)
+            made = bind_live(
+                gateway, clause, rows, self.scale, source.rowtimes, source.lineage, follows=follows
+            )
             clauses.append(made)
             gateway.frames[clause.key] = gateway.spark.createDataFrame([], made.displayed)
             lineage = made.lineage if may_end(self._ends_of(made.keys)) else ()
@@ -423,7 +425,7 @@ class ClausePlan(RowtimePlan):
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
         outputs: dict[str, PartOutput] = {}
         for name in self.read:
-            one = batch.coming(name)
+            one = batch.output(name)
             outputs[name] = one.output
             gateway.frames[name] = one.rows.select(*map(quoted, one.stream.columns))
         for clause in self.clauses:
@@ -537,6 +539,6 @@ def _written(clause: LiveClause) -> str:
     return "MATCH_RECOGNIZE" if isinstance(written, Match) else f"WINDOW BY {written.name}"
 
 
-def _shown(scale: TimeScale) -> str:
+def _scale_text(scale: TimeScale) -> str:
     unit = f" in {scale.unit.lower()}s" if scale.kind == "bigint" else ""
     return f"of type {scale.kind.upper()}{unit}"

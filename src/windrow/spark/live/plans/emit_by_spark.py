@@ -64,7 +64,7 @@ class EmittedBySpark(EmitEvaluation):
 
     def advance(
         self,
-        came: Mapping[str, pa.Table],
+        new_rows: Mapping[str, pa.Table],
         marks: Mapping[str, Marks],
         since: int | None,
         until: int,
@@ -77,7 +77,7 @@ class EmittedBySpark(EmitEvaluation):
                 [(at, mark) for at, mark in marks[name] if at <= until],
                 tuple(one for one in self._logged[name] if one[0] <= until),
             )
-            for name, rows in came.items()
+            for name, rows in new_rows.items()
         }
         gateway = Gateway(self._gateway.spark, self._gateway.parameters)
         found = self._plan.evaluate(gateway, known, (since, until), origin, self._envelope)

@@ -94,7 +94,7 @@ class EmitEvaluation(ABC):
     @abstractmethod
     def advance(
         self,
-        came: Mapping[str, pa.Table],
+        new_rows: Mapping[str, pa.Table],
         marks: Mapping[str, Marks],
         since: int | None,
         until: int,
@@ -104,7 +104,7 @@ class EmitEvaluation(ABC):
 
         Parameters
         ----------
-        came
+        new_rows
             The new rows of each live stream, with `ARRIVED`; all rows if there is no `since`, and if
             `reads_all_rows`.
         marks

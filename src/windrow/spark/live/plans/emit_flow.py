@@ -243,14 +243,14 @@ class EmittedFlow(EmitEvaluation):
 
     def advance(
         self,
-        came: Mapping[str, pa.Table],
+        new_rows: Mapping[str, pa.Table],
         marks: Mapping[str, Marks],
         since: int | None,
         until: int,
         origin: int,
     ) -> pa.Table:
         """The changes after one processing time, up to another."""
-        every = {**came, **self.recorded(since, until)}
+        every = {**new_rows, **self.recorded(since, until)}
         rows = [every[source.stream] for source in self.program.sources]
         known = self._known(marks, until)
         return self._run.advance(

@@ -154,7 +154,7 @@ class EmittedPlan(LivePlan):
         return is_plain and timed.unbounded is None and self.query.how.delay is None
 
     @cached_property
-    def keeps(self) -> str:
+    def retains(self) -> str:
         """Which rows a micro-batch retains, and why."""
         timed, how = self.query.timed, self.query.how
         if timed.unbounded is not None:
@@ -188,7 +188,7 @@ class EmittedPlan(LivePlan):
     def retains_by_tasks(self) -> str:
         """The same if tasks evaluate the micro-batches: they retain rows only."""
         why = self.query.timed.unbounded or ("of AFTER DELAY without groups" if self.needs_all else None)
-        return self.keeps if why is None else f"all rows, because {why}"
+        return self.retains if why is None else f"all rows, because {why}"
 
     @property
     def delay(self) -> int:
@@ -205,7 +205,7 @@ class EmittedPlan(LivePlan):
         """Rows that are retained forever, or until unexpected punctuation arrives."""
         if self.query.timed.unbounded is not None:
             needs = "groups by windows of time, or by keys with a STATE LIFETIME, would bound it"
-            return [Unbounded("the query", self.keeps, needs)]
+            return [Unbounded("the query", self.retains, needs)]
         found = []
         for name, part in [(each, part) for each in sorted(self.streams) for part in self.closes(each)]:
             if any(isinstance(each, ClosedKeys) or self._is_expected(each) for each in part):
@@ -213,7 +213,7 @@ class EmittedPlan(LivePlan):
             closing = [f"{self.places[at]} ({', '.join(column for column, _ in pairs)})"
                        for each in part if isinstance(each, Closed) for at, pairs in each.by]  # fmt: skip
             needs = f"punctuations of {' and '.join(dict.fromkeys(closing))} would bound it"
-            found.append(Unbounded("the query", f"{self.keeps}, of {name}", needs))
+            found.append(Unbounded("the query", f"{self.retains}, of {name}", needs))
         return found
 
     def _is_expected(self, closing: ClosedBy) -> bool:

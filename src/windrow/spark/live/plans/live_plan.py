@@ -26,7 +26,7 @@ from windrow.spark.live.plans.read_names import live_windows, reads, sequences_o
 from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
 from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
-from windrow.spark.live.reading.origins import comes_at_rowtime, passes_on, read_live, shows_instant
+from windrow.spark.live.reading.origins import enters_at_rowtime, passes_on, read_live, shows_instant
 from windrow.spark.live.reading.windowed_queries import planned_windows, scale_of
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
@@ -36,7 +36,15 @@ from windrow.streams import FOREVER, NamedStream, Ordering
 from windrow.syntax.canonical_text import canonical_text
 from windrow.syntax.tokens import tokenize
 
-__all__ = ["BUFFERED_ROWS", "ContinuousPlan", "LivePlan", "ReaderPlan", "RowtimePlan", "said_of", "texts_of"]
+__all__ = [
+    "BUFFERED_ROWS",
+    "ContinuousPlan",
+    "LivePlan",
+    "ReaderPlan",
+    "RowtimePlan",
+    "order_text",
+    "texts_of",
+]
 
 BUFFERED_ROWS = "rows that the watermark has not passed"
 """The description of buffered rows."""
@@ -219,7 +227,7 @@ class LivePlan(ABC):
         """Whether each output row is derived from one row of a stream, and has its rowtime."""
         return False
 
-    def taken_before(self, frontier: int) -> int:
+    def upper_bound(self, frontier: int) -> int:
         """The first instant whose rows a micro-batch with this frontier leaves to later ones.
 
         Rows at the frontier itself may still arrive. Operators that need all rows of an instant wait for
@@ -241,7 +249,7 @@ class LivePlan(ABC):
         streams = {
             name: [
                 *self.catalog.streams[name].frame.schema.simpleString().split(","),
-                *said_of(live.ordering),
+                *order_text(live.ordering),
                 live.identity,
             ]
             for name in sorted(self.streams)
@@ -276,10 +284,10 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def said_of(ordering: Ordering) -> list[str]:
+def order_text(ordering: Ordering) -> list[str]:
     """A stream's order in the form of checkpoints: without FUTURE as in versions that did not know it."""
-    said = f"Ordering(lag={ordering.lag}, is_promise={ordering.is_promise})"
-    return [said] if ordering.future is None else [said, str(ordering.future)]
+    text = f"Ordering(lag={ordering.lag}, is_promise={ordering.is_promise})"
+    return [text] if ordering.future is None else [text, str(ordering.future)]
 
 
 @dataclass(frozen=True)
@@ -399,10 +407,10 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         """How one of its columns follows the rowtime."""
         assert isinstance(self.query, StreamQuery)
         query = self.gateway, self.catalog, self.query, self.reader
-        comes = passes_on(*query) or comes_at_rowtime(*query)
-        if not comes and shows_instant(self._read, self.query, place):
+        is_at_rowtime = passes_on(*query) or enters_at_rowtime(*query)
+        if not is_at_rowtime and shows_instant(self._read, self.query, place):
             return None
-        if not comes or self._read.plan is None:
+        if not is_at_rowtime or self._read.plan is None:
             raise self.rowtime_differs(place, "it may differ from the rowtime of a row")
         try:
             return moved_rowtime(self.gateway, self._read, place)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from windrow.algebra.names import without_since
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.clause_view import Ends, Feed, Unbounded
-from windrow.spark.logs.micro_batch import Coming, MicroBatch
+from windrow.spark.logs.micro_batch import MicroBatch, StreamOutput
 from windrow.spark.logs.session_streams import Stream
 
 __all__ = ["APART", "SequenceView"]
@@ -94,11 +94,11 @@ class SequenceView:
         """The clauses, including those of views that it reads, with unbounded state."""
         return self.plan.unbounded()
 
-    def coming(self, batch: MicroBatch) -> Coming:
+    def output(self, batch: MicroBatch) -> StreamOutput:
         """Its new rows in a micro-batch."""
         output = self.plan.evaluated(batch, f".{self.name.lower()}")
         stream = self.plan.as_stream(output.rows, self.names)
-        return Coming(stream, replace(output, rows=stream.frame))
+        return StreamOutput(stream, replace(output, rows=stream.frame))
 
     def recorded(self) -> Stream:
         """The stream of its output over recorded rows."""

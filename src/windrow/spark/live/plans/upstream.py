@@ -15,12 +15,12 @@ from pyspark.sql import functions as F
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.spark.catalog import Catalog
-from windrow.spark.logs.micro_batch import Coming, InstantSpan, PartOutput, upwards
+from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, StreamOutput, upwards
 from windrow.spark.logs.session_streams import ROWTIME
 
 __all__ = ["EMITTED", "Upstream"]
 
-EMITTED = "told"
+EMITTED = "emitted"
 """The name of the mark of a query that emits windows: no later micro-batch emits anything before this
 instant.
 """
@@ -41,20 +41,20 @@ class Upstream:
 
     def __init__(self, catalog: Catalog, span: InstantSpan, scale: TimeScale) -> None:
         self.catalog, self.span, self.scale = catalog, span, scale
-        self._coming: dict[str, Coming] = {}
+        self._outputs: dict[str, StreamOutput] = {}
 
-    def coming(self, name: str) -> Coming:
+    def output(self, name: str) -> StreamOutput:
         """The new output of a stream."""
         name = name.lower()
-        if name not in self._coming:
-            self._coming[name] = self._evaluated(name)
-        return self._coming[name]
+        if name not in self._outputs:
+            self._outputs[name] = self._evaluated(name)
+        return self._outputs[name]
 
-    def _evaluated(self, name: str) -> Coming:
+    def _evaluated(self, name: str) -> StreamOutput:
         """The rows of a stream; those of sources are before the frontier."""
         view = self.catalog.sequences.get(name)
         if view is not None:
-            return view.coming(self)
+            return view.output(self)
         if name in self.catalog.definitions:
             assert self.span.of_view is not None
             return self.span.of_view(self.span, name)
@@ -65,4 +65,4 @@ class Upstream:
             since = None if span.since is None else upwards(span.since, self.scale, stream.scale)
             rows = rows if since is None else rows.where(F.col(ROWTIME) >= since)
         rows = rows.where(F.col(ROWTIME) < until)
-        return Coming(replace(stream, frame=rows), PartOutput(rows, lambda: until))
+        return StreamOutput(replace(stream, frame=rows), PartOutput(rows, lambda: until))

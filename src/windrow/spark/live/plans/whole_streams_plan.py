@@ -79,11 +79,11 @@ class WholeStreamsPlan(ReaderPlan):
 
     def into(self, stream: NamedStream, columns: Sequence[str] | None) -> WholeStreamsPlan:
         """The query with its rows in the order of a stream, if that is ordered."""
-        taken = columns_taken(stream, self.names, columns, TextPlace(self.written or self.text, self.span))
+        targets = columns_taken(stream, self.names, columns, TextPlace(self.written or self.text, self.span))
         rowtime = stream.definition.rowtime.column
-        if stream.definition.ordering.lag is None or rowtime not in taken:
+        if stream.definition.ordering.lag is None or rowtime not in targets:
             return self
-        return replace(self, in_order=taken.index(rowtime))
+        return replace(self, in_order=targets.index(rowtime))
 
     def fingerprint(self) -> dict[str, Any]:
         """The identity of the query."""

@@ -16,7 +16,7 @@ from windrow.spark.live.reading.whole_stream_queries import is_bare
 from windrow.spark.logs.clause_view import Feed
 from windrow.syntax.cql_clauses import StreamWindowClause as Bracket
 
-__all__ = ["comes_at_rowtime", "origin_of", "passes_on", "read_live", "shows_instant"]
+__all__ = ["enters_at_rowtime", "origin_of", "passes_on", "read_live", "shows_instant"]
 
 
 def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelationNode:
@@ -35,8 +35,8 @@ def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelationNode
     read = read_live(gateway, catalog, query, definition.reader)
     if read.gathers or read.mixes_rowtimes or read.plan is None:
         return of_its_own
-    shown = [column.name for column in read.plan.columns]
-    names = dict(zip(definition.names, shown, strict=True))
+    plan_columns = [column.name for column in read.plan.columns]
+    names = dict(zip(definition.names, plan_columns, strict=True))
     rowtime = next((name for name, own in names.items() if own in read.rowtimes), None)
     rowtimes = frozenset([] if rowtime is None else [rowtime])
     return LiveRelationNode(columns, rowtimes, tuple(feed.only(names) for feed in read.lineage))
@@ -64,7 +64,7 @@ def passes_on(gateway: Gateway, catalog: Catalog, query: Continuous, reader: Rea
     return _looks_at_each(gateway, catalog, query, reader, lambda window: window.is_now)
 
 
-def comes_at_rowtime(gateway: Gateway, catalog: Catalog, query: StreamQuery, reader: Reader) -> bool:
+def enters_at_rowtime(gateway: Gateway, catalog: Catalog, query: StreamQuery, reader: Reader) -> bool:
     """Whether each row that enters a relation is derived from only one row of a live stream, at its
     rowtime.
     """

@@ -36,7 +36,7 @@ from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.emit_clause import parse_emission
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["ROWS", "AskedExpressions", "ComputedOfRow", "OfRows", "of_each_row"]
+__all__ = ["ROWS", "ComputedOfRow", "ExpressionAnalysis", "OfRows", "of_each_row"]
 
 ROWS = "rows"
 """The key of the stream's rows in texts."""
@@ -74,7 +74,7 @@ class OfRows:
     computed: tuple[ComputedOfRow, ...]
 
 
-class AskedExpressions(Protocol):
+class ExpressionAnalysis(Protocol):
     """Spark's analysis of expressions."""
 
     def takes(self, stream: str, rows: SqlText, expression: str) -> bool:
@@ -90,7 +90,7 @@ def of_each_row(
     tokens: TokenList,
     streams: Mapping[str, Sequence[str]],
     live: Mapping[str, str],
-    context: AskedExpressions,
+    context: ExpressionAnalysis,
     place: str,
 ) -> list[OfRows]:
     """The expressions of a text over a single row, those of inner queries first.
@@ -202,10 +202,10 @@ class _Text:
         tokens: TokenList,
         streams: Mapping[str, Sequence[str]],
         live: Mapping[str, str],
-        context: AskedExpressions,
+        context: ExpressionAnalysis,
         place: str,
     ) -> None:
-        self.tokens, self.streams, self.live, self.asked, self.place = tokens, streams, live, context, place
+        self.tokens, self.streams, self.live, self.context, self.place = tokens, streams, live, context, place
         self.matches = find_matches(tokens)
         self.blocks = {query.range[0]: query for query in find_window_queries(tokens)}
         self.known: dict[tuple[str, str], bool] = {}
@@ -245,7 +245,7 @@ class _Text:
     def _takes(self, made: _Made, rows: SqlText, text: str) -> bool:
         key = rows.render(), text
         if key not in self.known:
-            self.known[key] = self.asked.takes(made.stream, rows, text)
+            self.known[key] = self.context.takes(made.stream, rows, text)
         return self.known[key]
 
     # -- SELECTs ----------------------------------------------------------------------------------------
@@ -345,7 +345,7 @@ class _Text:
         name = self.tokens[start].name.lower()
         if name in self.streams:
             return _Item(one.alias, None, frozenset(column.lower() for column in self.streams[name]))
-        columns = self.asked.columns(None, SqlText.of(self._text((start, stop))))
+        columns = self.context.columns(None, SqlText.of(self._text((start, stop))))
         return _Item(one.alias, None, None if columns is None else frozenset(map(str.lower, columns)))
 
     def _made(self, start: int, stop: int) -> _Made | None:
@@ -405,7 +405,7 @@ class _Text:
         listed = ", ".join(map(self._text, select.items)) + ("" if stars else f", {quoted(self.place)}")
         where = "" if select.where is None else f" WHERE {self._text(select.where)}"
         text = SqlText.of(f"(SELECT {listed} FROM ", rows, f"{where})")
-        columns = self.asked.columns(item.made.stream, text)
+        columns = self.context.columns(item.made.stream, text)
         if columns is None:
             return None
         return _Made(item.made.stream, text, frozenset(map(str.lower, columns)) - {self.place})

@@ -190,10 +190,10 @@ def refuse_other(sink: IntoStream, plan: LivePlan) -> None:
                 hint="insert the rows into another stream",
             )
     plan.refuse_twice(plan.stream_columns, "a stream")
-    taken = columns_taken(sink.stream, plan.stream_columns, sink.columns, TextPlace(plan.text, plan.span))
-    plan.refuse_into(sink.stream, taken)
+    targets = columns_taken(sink.stream, plan.stream_columns, sink.columns, TextPlace(plan.text, plan.span))
+    plan.refuse_into(sink.stream, targets)
     target, rowtime = scale_of(sink.stream), sink.stream.definition.rowtime.column
-    sink.moved = plan.moved(taken.index(rowtime)) if rowtime in taken else None
+    sink.moved = plan.moved(targets.index(rowtime)) if rowtime in targets else None
     kind = plan.rowtime_scale.kind
     if sink.moved is None and target.kind != kind:
         raise AnalysisError(

@@ -38,7 +38,7 @@ def bounded(catalog: Catalog, name: str) -> Bounded:
     by = set() if stream.rowtime is None else {frozenset([stream.rowtime])}
     named = catalog.named.get(name)
     if named is not None:
-        by |= {frozenset(json.loads(text)) for text in named.promised}
+        by |= {frozenset(json.loads(text)) for text in named.known_punctuations}
     rising = set() if stream.rowtime is None else {stream.rowtime}
     for scheme in () if named is None else named.stream.definition.schemes:
         if isinstance(scheme, GrowingKey):

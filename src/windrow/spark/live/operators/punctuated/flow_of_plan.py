@@ -83,13 +83,13 @@ class WindowColumns:
         The session, and the parameters of the query.
     text
         The query, which returns the columns, followed by `AT`.
-    given, result
+    read, result
         The columns of the rows, and the computed ones.
     """
 
     gateway: Gateway
     text: SqlText
-    given: StructType
+    read: StructType
     result: StructType
 
     def __call__(self, rows: pa.Table) -> pa.Table:
@@ -99,7 +99,7 @@ class WindowColumns:
             return schema.empty_table()
         numbered = rows.append_column(AT, pa.array(range(rows.num_rows), pa.int64()))
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        kinds = StructType([*self.given.fields]).add(AT, LongType())
+        kinds = StructType([*self.read.fields]).add(AT, LongType())
         # in one partition, where rows with equal keys stay in their order from micro-batch to micro-batch
         frame = frame_of_collected(gateway.spark, numbered, kinds).coalesce(1)
         made = gateway.sql(self.text, {ROWS: frame})

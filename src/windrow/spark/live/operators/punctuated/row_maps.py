@@ -88,7 +88,7 @@ class RowMap:
         The session, and the parameters of the query.
     text, key
         The query, and the key that stands for the rows in it.
-    given, result
+    read, result
         The columns that the query reads, and those that it makes.
     plain
         The columns that are passed on: their names in the output, and in the input.
@@ -103,7 +103,7 @@ class RowMap:
     gateway: Gateway
     text: SqlText
     key: str
-    given: StructType
+    read: StructType
     result: StructType
     plain: tuple[tuple[str, str], ...]
     moved: tuple[Moved, ...] = ()
@@ -189,7 +189,7 @@ class RowMap:
 
     def _of_column(self, column: str, values: pa.Array, schema: pa.Schema) -> pa.Table:
         """Rows with values of one column."""
-        fields = [field for field in schema if field.name in self.given.names]
+        fields = [field for field in schema if field.name in self.read.names]
         arrays = [values if field.name == column else pa.nulls(len(values), field.type) for field in fields]
         return pa.table(arrays, schema=pa.schema(fields))
 
@@ -204,7 +204,7 @@ class RowMap:
 
     def _run(self, text: SqlText, rows: pa.Table) -> pa.Table:
         gateway = Gateway(self.gateway.spark, self.gateway.parameters)
-        frame = frame_of_collected(gateway.spark, rows.select(self.given.names), self.given)
+        frame = frame_of_collected(gateway.spark, rows.select(self.read.names), self.read)
         made = gateway.sql(text, {self.key: frame})
         made = made.toDF(*(f"c{at}" for at in range(len(made.columns))))
         with gateway.translated():
