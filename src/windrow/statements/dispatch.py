@@ -7,7 +7,7 @@ plan, and a view must have the windows' DataFrame, as its text alone would mean 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -130,7 +130,7 @@ def _evaluated(gateway: Gateway, catalog: Catalog | None, text: str) -> Iterator
     if tokens is None or len(statements) != 1:
         yield None
         return
-    relations = () if catalog is None else catalog.relations
+    relations: Collection[str] = () if catalog is None else catalog.relations
 
     def varies(part: Range) -> bool:
         return reads_varying(tokens, part, relations)
