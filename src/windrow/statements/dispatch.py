@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -86,7 +86,7 @@ def _evaluated(gateway: Gateway, catalog: Catalog | None, text: str) -> Iterator
     if tokens is None or len(statements) != 1:
         yield None
         return
-    relations = () if catalog is None else catalog.relations
+    relations: Collection[str] = () if catalog is None else catalog.relations
 
     def varies(part: Range) -> bool:
         return reads_varying(tokens, part, relations)
