@@ -32,6 +32,7 @@ from windrow.algebra.aggregate_calls import aggregate_over_windows
 from windrow.algebra.bind import bind
 from windrow.algebra.continuous import Reader
 from windrow.algebra.rewriting.expand import Expander
+from windrow.algebra.rewriting.varying_subqueries import reads_varying
 from windrow.algebra.window_node import Window
 from windrow.errors import Span, WindrowError, render_html
 from windrow.spark.relations.table_functions_in_from import calls_table_functions
@@ -430,7 +431,10 @@ _READERS: list[Callable[[TokenList, Range], object]] = [
     lambda tokens, statement: parse_create_stream(tokens, *statement),
     lambda tokens, statement: parse_punctuate(tokens, *statement),
     lambda tokens, statement: parse_emission(tokens, *statement),
-    lambda tokens, statement: list(written_lengths(tokens, *statement)),
+    lambda tokens, statement: list(
+        written_lengths(tokens, *statement, lambda part: reads_varying(tokens, part, _STREAMS))
+    ),
+    lambda tokens, statement: bind(tokens, statement, varying=_STREAMS),
     lambda tokens, _: pasts(tokens, _STREAMS),
     lambda tokens, statement: parse_command(tokens, *statement),
     lambda tokens, statement: parse_view(tokens, *statement),

@@ -329,9 +329,7 @@ class _Binder:
             if changing is not None and changing.inside(boundary.when):
                 known = known.with_atoms(changing.atoms(boundary.when, row.name))
                 texts = changing.texts(boundary.when, row.name)
-                words |= {
-                    one.range: one.text(f"{quoted(row.name)}.") for one in changing.inside(boundary.when)
-                }
+                words |= changing.words(boundary.when, f"{quoted(row.name)}.")
                 if row not in variables:
                     variables = (*variables, row)
             when = self.predicate(boundary.when, clause, known, texts)

@@ -234,10 +234,11 @@ class MatchBinder:
             rows = changing.joined(prefix, rows, keys, more)
             partition_by = (*partition_by, *changing.keys())
             clause = replace(clause, key_names=(*clause.key_names, *varying))
+            clause = _with_lengths_of_rows(clause, changing)
             if mentioned is not None:
                 mentioned |= {name.lower() for name in varying}
             outside = {**outside, **changing.columns()}
-            texts = {value.range: value.text("") for value in changing.values}
+            texts = changing.words((0, len(tokens)), "")
         around = None
         if values is not None and not has_values:
             around = SqlText.of(self._texts.prefix(values.ctes), values.query)
@@ -254,8 +255,7 @@ class MatchBinder:
             self._texts.text(
                 *item.expression
             )  # binds the clauses of its subqueries, which are run before this one
-        lengths = [length.tokens for length in (clause.within, clause.duration) if length is not None]
-        for condition in (*(item.expression for item in clause.defines), *lengths):
+        for condition in (*(item.expression for item in clause.defines), *_lengths(clause)):
             refuse_changing_condition(tokens, condition)
         measures, defines = (
             tuple(
@@ -290,8 +290,9 @@ class MatchBinder:
             return None
         parts = [item.expression for item in (*clause.measures, *clause.defines)]
         keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
-        refuse_varying(tokens, clause.span, varying, (*parts, *keys))
-        return varying_values(tokens, parts, varying, None, self._texts.text, at)
+        lengths = _lengths(clause)
+        refuse_varying(tokens, clause.span, varying, (*parts, *keys, *lengths))
+        return varying_values(tokens, parts, varying, None, self._texts.text, at, lengths)
 
     def _with_columns(self, outside: Mapping[Range, Name], texts: Mapping[Range, str]) -> Replace:
         """Returns texts with columns in their places, but for stretches in which others stand."""
@@ -350,6 +351,20 @@ class MatchBinder:
         column, at = self._rowtimes[tokens[start].name.lower()], (start, start + 1)
         key = WindowFragment(SqlText.of(quoted(column)), Name((column,), at), tokens.span(*at))
         return ((key, OrderItem(at)),)
+
+
+def _lengths(clause: MatchClause) -> list[Range]:
+    """WITHIN or DURATION."""
+    return [length.tokens for length in (clause.within, clause.duration) if length is not None]
+
+
+def _with_lengths_of_rows(clause: MatchClause, changing: VaryingValues) -> MatchClause:
+    """The clause, whose lengths are of rows where these have values for subqueries in them."""
+    within, duration = (
+        replace(length, reads_row=True) if length is not None and changing.inside(length.tokens) else length
+        for length in (clause.within, clause.duration)
+    )
+    return replace(clause, within=within, duration=duration)
 
 
 def _some_columns(clause: MatchClause, keys: Sequence[WindowFragment]) -> list[str]:

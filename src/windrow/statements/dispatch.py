@@ -7,7 +7,7 @@ plan, and a view must have the windows' DataFrame, as its text alone would mean 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from windrow.algebra.rewriting.patterns.patterns_over_joins import patterns_over
 from windrow.algebra.rewriting.patterns.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import as_nested_queries
 from windrow.algebra.rewriting.pipes_over_streams import pipe_as_selects
+from windrow.algebra.rewriting.varying_subqueries import reads_varying
 from windrow.errors import ParseError
 from windrow.explain.explain_live import explain_live
 from windrow.explain.explained import explain
@@ -103,7 +104,7 @@ def run(
             return run_compound(
                 gateway, tokens, parts, lambda read: run(gateway, read, [], execution, catalog)
             )
-    with gateway.reading(text) as written, _evaluated(gateway, written) as evaluated:
+    with gateway.reading(text) as written, _evaluated(gateway, catalog, written) as evaluated:
         read = written if evaluated is None else evaluated
         left = positional if evaluated is None else []
         stored = _stored_view(gateway, catalog, read, left, execution)
@@ -118,10 +119,10 @@ def run(
 
 
 @contextmanager
-def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
+def _evaluated(gateway: Gateway, catalog: Catalog | None, text: str) -> Iterator[str | None]:
     """The statement with the values of computed lengths, and no clause in a pipe; None if it has neither."""
     if may_write_lengths(text) and (piped := _as_nested_queries(text)) is not None:
-        with gateway.instead(piped) as rewritten, _evaluated(gateway, rewritten) as evaluated:
+        with gateway.instead(piped) as rewritten, _evaluated(gateway, catalog, rewritten) as evaluated:
             yield rewritten if evaluated is None else evaluated
         return
     tokens = tokenize(text) if may_write_lengths(text) else None
@@ -129,7 +130,13 @@ def _evaluated(gateway: Gateway, text: str) -> Iterator[str | None]:
     if tokens is None or len(statements) != 1:
         yield None
         return
-    lengths = [length for length in written_lengths(tokens, *statements[0]) if not length.is_evaluated]
+    relations: Collection[str] = () if catalog is None else catalog.relations
+
+    def varies(part: Range) -> bool:
+        return reads_varying(tokens, part, relations)
+
+    found = written_lengths(tokens, *statements[0], varies)
+    lengths = [length for length in found if not length.is_evaluated]
     if not lengths:
         yield None
         return

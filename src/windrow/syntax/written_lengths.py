@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from windrow.syntax.cql_clauses import parse_stream_window, window_at
 from windrow.syntax.lengths import Length
+from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import find_matches, match_lengths
 from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.streams.create_stream import parse_create_stream
@@ -31,8 +32,10 @@ def may_write_lengths(text: str) -> bool:
     return any(words.search(text) for words in _WORDS)
 
 
-def written_lengths(tokens: TokenList, start: int, stop: int) -> Iterator[Length]:
-    """The lengths of the statement between two tokens.
+def written_lengths(
+    tokens: TokenList, start: int, stop: int, varies: Callable[[Range], bool]
+) -> Iterator[Length]:
+    """The lengths of the statement between two tokens, but for those of patterns that change over time.
 
     Raises
     ------
@@ -69,4 +72,5 @@ def written_lengths(tokens: TokenList, start: int, stop: int) -> Iterator[Length
         for clause in clauses:
             yield from match_lengths(tokens, clause)
         times = [length for clause in clauses for length in (clause.within, clause.duration)]
-        yield from (length for length in times if length is not None and not length.reads_row)
+        fixed = (length for length in times if length is not None and not length.reads_row)
+        yield from (length for length in fixed if not varies(length.tokens))

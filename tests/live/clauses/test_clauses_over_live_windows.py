@@ -49,12 +49,23 @@ QUERIES = {
     "windows with a subquery of their rows": WINDOWS.format("s [RANGE 4]").replace(
         "e.v > f.v", "EXISTS (SELECT 1 FROM t [RANGE 6] AS q WHERE q.v > f.v AND q.v < e.v + 2)"
     ),
+    "windows with a subquery in one of their rows": WINDOWS.format("s [RANGE 4]").replace(
+        "e.v > f.v",
+        "EXISTS (SELECT * FROM t [RANGE 6] AS q WHERE q.v >= f.v AND q.v NOT IN (SELECT v FROM t [RANGE 2])"
+        " AND q.ts <= (SELECT MAX(ts) FROM s [RANGE 5] AS p WHERE p.k = q.k))",
+    ),
     "windows, and subqueries that read their variables": WINDOWS.format("s [RANGE 4]").replace(
         "COUNT(w) AS n", "(SELECT COUNT(*) FROM t [RANGE 6] AS q WHERE q.k = f.k AND q.v >= e.v) AS n"
     ),
     "matches with subqueries": MATCHES.format("s [RANGE 4]")
     .replace("LAST(ts) AS u", "(SELECT MAX(v) FROM t [RANGE 6]) AS u")
     .replace("b.v >= PREV(b.v)", "b.v >= (SELECT COUNT(*) FROM t [RANGE 6] AS q WHERE q.k = b.k)"),
+    "matches within a time that changes": MATCHES.format("s [RANGE 6]").replace(
+        "(a b*)", "(a b*) WITHIN (SELECT MAX(v) FROM t [RANGE 4])"
+    ),
+    "matches of all rows of a time that changes": MATCHES.format("s [RANGE 6]").replace(
+        "(a b*)", "(a b*) DURATION (SELECT COUNT(*) + 1 FROM t [RANGE 4])"
+    ),
     "matches over windows": "SELECT * FROM (" + WINDOWS.format("s [RANGE 4]") + ") MATCH_RECOGNIZE (PARTITION"
     " BY k ORDER BY ts, n MEASURES COUNT(*) AS c PATTERN (a b*) DEFINE b AS b.n <= a.n)",
 }
