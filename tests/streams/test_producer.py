@@ -297,7 +297,7 @@ def test_a_producer_that_says_nothing_for_so_long_is_idle_and_comes_back(tmp_pat
     b.insert({"at": 9})
     assert stream.position().watermark.value == 5
     assert not a._fall_idle()
-    a._said -= 30.0
+    a._wrote_at -= 30.0
     assert a._fall_idle()
     assert not a._fall_idle()
     assert stream.position().watermark.value == 9
