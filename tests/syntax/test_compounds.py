@@ -7,7 +7,7 @@ import pytest
 from windrow.errors import WindrowError
 from windrow.syntax.compounds import (
     Block,
-    Choice,
+    Branching,
     Declaration,
     ForLoop,
     Handler,
@@ -51,9 +51,9 @@ def test_control_flow() -> None:
         " b: BEGIN NOT ATOMIC SELECT 8; END b; END"
     )
     choice, case, loop, repeat, ever, rows, unnamed, block = found
-    assert isinstance(choice, Choice)
+    assert isinstance(choice, Branching)
     assert [body for _, body in choice.bodies][1:] == [(Jump("l", True),), (Jump("l", False),)]
-    assert isinstance(case, Choice)
+    assert isinstance(case, Branching)
     assert [tokens.text(*one) for one in case.operands] == ["x", "1"]
     assert isinstance(loop, Loop)
     assert (loop.label, loop.ends, loop.condition and tokens.text(*loop.condition)) == ("l", False, "(x DO)")

@@ -20,11 +20,11 @@ from windrow.errors import WindrowError
 from windrow.relation import Relation
 from windrow.spark.gateway import Gateway
 from windrow.statements.definitions.stored_text import ddl
-from windrow.statements.script_variables import Scope, Variables
+from windrow.statements.script_variables import Variables, VariableScope
 from windrow.syntax.compounds import (
     Block,
     Body,
-    Choice,
+    Branching,
     Declaration,
     ForLoop,
     Handler,
@@ -131,7 +131,7 @@ class _Jumped(Exception):  # noqa: N818 - it is no error
 class _Exited(Exception):  # noqa: N818 - it has one
     """An error for which a block has a handler that ends it."""
 
-    def __init__(self, scope: Scope, handler: Handler) -> None:
+    def __init__(self, scope: VariableScope, handler: Handler) -> None:
         self.scope, self.handler = scope, handler
 
 
@@ -153,7 +153,7 @@ class _Script:
     ) -> None:
         self.gateway, self.tokens, self.run, self.decide = gateway, tokens, run, decide
         self.variables = Variables(gateway, tokens)
-        self.handlers: dict[Scope, list[Handler]] = {}
+        self.handlers: dict[VariableScope, list[Handler]] = {}
         self.answer: Relation | None = None
         is_handled = any(isinstance(part, Handler) for part in script.body)
         self.last = script.body[-1] if script.body and not is_handled else None
@@ -178,7 +178,7 @@ class _Script:
                 self.handlers.setdefault(self.variables.scopes[-1], []).append(part)
             case Block():
                 self.block(part)
-            case Choice():
+            case Branching():
                 self.choice(part)
             case Loop():
                 self.loop(part)
@@ -221,7 +221,7 @@ class _Script:
                 del self.handlers[scope]
                 self.part(exited.handler.body)
 
-    def choice(self, part: Choice) -> None:
+    def choice(self, part: Branching) -> None:
         texts, done = list[SqlText](), part.range[0]
         for number, ((start, stop), _) in enumerate(part.bodies):
             texts.append(SqlText.of(self.variables.written((done, start)), f" SELECT {number}; "))
@@ -312,7 +312,7 @@ class _Script:
                 self.part(handler.body)
             self.handlers |= asleep
 
-    def handler(self, scope: Scope, error: WindrowError) -> Handler | None:
+    def handler(self, scope: VariableScope, error: WindrowError) -> Handler | None:
         """The handler of a block for an error: of its condition, its SQLSTATE, or its class."""
         state, own = error.sqlstate, self.handlers.get(scope, [])
         kind = "NOT FOUND" if state.startswith("02") else "SQLEXCEPTION"

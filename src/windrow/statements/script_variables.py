@@ -24,14 +24,14 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["Scope", "Variables"]
+__all__ = ["VariableScope", "Variables"]
 
 _SESSION = "session"
 _numbers = itertools.count(1)
 
 
 @dataclass(eq=False)
-class Scope:
+class VariableScope:
     """A block, or a row of FOR.
 
     Attributes
@@ -46,7 +46,7 @@ class Scope:
 
     label: str
     names: dict[str, str] = field(default_factory=dict)
-    hidden: dict[str, Scope] = field(default_factory=dict)
+    hidden: dict[str, VariableScope] = field(default_factory=dict)
 
 
 class Variables:
@@ -54,7 +54,7 @@ class Variables:
 
     def __init__(self, gateway: Gateway, tokens: TokenList) -> None:
         self.gateway, self.tokens = gateway, tokens
-        self.scopes = [Scope(_SESSION)]
+        self.scopes = [VariableScope(_SESSION)]
         self.is_case_sensitive = is_case_sensitive(gateway.spark)
 
     def folded(self, name: str) -> str:
@@ -62,9 +62,9 @@ class Variables:
         return name if self.is_case_sensitive else name.lower()
 
     @contextmanager
-    def scope(self, label: str) -> Iterator[Scope]:
+    def scope(self, label: str) -> Iterator[VariableScope]:
         """A scope, at the end of which its variables are dropped."""
-        scope = Scope(label)
+        scope = VariableScope(label)
         self.scopes.append(scope)
         try:
             yield scope
@@ -91,7 +91,7 @@ class Variables:
         scope.names |= {name: name for name in own}
 
     @contextmanager
-    def without(self, scopes: Sequence[Scope]) -> Iterator[None]:
+    def without(self, scopes: Sequence[VariableScope]) -> Iterator[None]:
         """Variables that the innermost scopes hide have their names again."""
         hidden = [(name, owner) for scope in scopes for name, owner in scope.hidden.items()]
         for name, owner in reversed(hidden):
@@ -102,7 +102,7 @@ class Variables:
             for name, owner in hidden:
                 self._swap(name, owner)
 
-    def _swap(self, name: str, owner: Scope) -> None:
+    def _swap(self, name: str, owner: VariableScope) -> None:
         """The variable of this name and the one that it hides change names."""
         spark, aside = self.gateway.spark, owner.names[name]
         for old, new in ((name, f"{aside}_"), (aside, name), (f"{aside}_", aside)):

@@ -125,9 +125,8 @@ class Producer:
         self._position = stream.position()
         self._place = self._position.place  # known to be in the log
         self._last = 0  # the sequence number of the last row in the log
-        self._own = WatermarkState(
-            started=True
-        )  # of this producer alone: while it is open, it depends on no other
+        # of this producer alone: while it is open, it depends on no other
+        self._own = WatermarkState(started=True)
         self._is_attached = True
         self._is_certain = False  # whether the outcome of all attempts is known
         self._wrote_at = time.monotonic()  # when it last wrote an entry

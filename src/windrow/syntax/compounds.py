@@ -13,7 +13,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = [
-    "Block", "Body", "Choice", "Declaration", "ForLoop", "Handler", "Jump", "Loop", "Part",
+    "Block", "Body", "Branching", "Declaration", "ForLoop", "Handler", "Jump", "Loop", "Part",
     "PlainStatement", "parse_compound", "stretches",
 ]  # fmt: skip
 
@@ -80,7 +80,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Branching:
     """IF or CASE: the whole of it, what it compares, and the bodies, each with its place."""
 
     range: Range
@@ -116,7 +116,7 @@ class Jump:
     leaves: bool
 
 
-Part: TypeAlias = PlainStatement | Declaration | Handler | Block | Choice | Loop | ForLoop | Jump
+Part: TypeAlias = PlainStatement | Declaration | Handler | Block | Branching | Loop | ForLoop | Jump
 Body: TypeAlias = tuple[Part, ...]
 
 
@@ -153,7 +153,7 @@ def stretches(body: Body) -> Iterator[tuple[Part, Range]]:
                 yield part, found
             case Handler(body=inner):
                 yield from stretches((inner,))
-            case Choice(operands=operands, bodies=bodies):
+            case Branching(operands=operands, bodies=bodies):
                 yield from ((part, operand) for operand in operands)
                 for _, inner in bodies:
                     yield from stretches(inner)
@@ -289,7 +289,7 @@ class _Parser(Cursor):
 
     # -- the others, at their first word -----------------------------------------------------------
 
-    def choice(self) -> Choice:
+    def choice(self) -> Branching:
         """IF or CASE, with the places of the bodies."""
         start, word = self.at, self.word()
         again, bodies, operands = ("ELSEIF" if word == "IF" else "WHEN"), [], []
@@ -309,7 +309,7 @@ class _Parser(Cursor):
             self.at += 1
             bodies.append(self.placed("END"))
         self.expect("END", word)
-        return Choice((start, self.at), tuple(operands), tuple(bodies))
+        return Branching((start, self.at), tuple(operands), tuple(bodies))
 
     def placed(self, *ends: str) -> tuple[Range, Body]:
         start = self.at
