@@ -175,7 +175,7 @@ class _Script:
                     value = self.variables.written((after, stop))
                     self.run_text(SqlText.of(piece_of(self.tokens, start, after, " "), value))
             case Handler():
-                self.handlers.setdefault(self.variables.scopes[-1], []).append(part)
+                pass  # its block has it from the beginning
             case Block():
                 self.block(part)
             case Branching():
@@ -213,6 +213,8 @@ class _Script:
 
     def block(self, part: Block) -> None:
         with self.variables.scope(part.label) as scope, _until_left(part.label):
+            if own := [one for one in part.body if isinstance(one, Handler)]:
+                self.handlers[scope] = own
             try:
                 self.body(part.body)
             except _Exited as exited:

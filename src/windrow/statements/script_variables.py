@@ -132,11 +132,24 @@ class Variables:
         tokens = self.tokens
         label, name = tokens[at].name.lower(), self.folded(tokens[at + 2].name)
         is_relation = any(
-            tokens.is_name(one) and tokens[one].name.lower() == label and not tokens.is_symbol(one + 1, ".")
+            tokens.is_name(one)
+            and tokens[one].name.lower() == label
+            and not tokens.is_symbol(one + 1, ".")
+            and not self._is_later_alias(part, at, one)
             for one in range(*part)
         )
         scopes = (one for one in reversed(self.scopes) if one.label == label and name in one.names)
         return None if is_relation else next((one.names[name] for one in scopes), None)
+
+    def _is_later_alias(self, part: Range, at: int, alias: int) -> bool:
+        """Whether a name follows AS in the SELECT list in which another one stands before it."""
+        tokens = self.tokens
+        level = (
+            one for one in range(alias - 1, part[0] - 1, -1) if tokens.parent[one] == tokens.parent[alias]
+        )
+        begin = next((one for one in level if tokens.word(one) in ("SELECT", "FROM")), -1)
+        is_selected = tokens.word(begin) == "SELECT" and begin < at < alias
+        return is_selected and tokens.word(alias - 1) == "AS"
 
     def _hidden(self, at: int) -> str | None:
         """The name of a variable of which another one, that is being declared, has the name."""

@@ -66,6 +66,8 @@ def rows(frame):
         "BEGIN DECLARE n INT DEFAULT 0; FOR SELECT i AS kept FROM t DO SET n = n + kept; END FOR;"
         " SELECT n, kept; END",
         "BEGIN FOR r AS SELECT 1 AS a WHERE false DO SELECT a; END FOR; END",
+        "BEGIN FOR r AS SELECT i FROM t WHERE i = 2 DO SELECT (SELECT MAX(v) FROM t WHERE i > r.i) AS m,"
+        " r.i AS r; END FOR; END",
         "BEGIN FOR r AS SELECT NULL AS a, array(1, NULL) AS b, named_struct('x', 1.5BD, 'y',"
         " DATE'2024-02-29') AS c"
         " DO SELECT a, r.b, c.x, r.c.y; END FOR; END",
@@ -84,6 +86,7 @@ def rows(frame):
         " SELECT kept; END",
         f"BEGIN DECLARE c CONDITION FOR SQLSTATE '22012'; {HANDLED} c BEGIN SELECT 'c' AS h; END;"
         f" {HANDLED} SQLEXCEPTION BEGIN SELECT 'e' AS h; END; SELECT 1 DIV 0; END",
+        f"BEGIN DECLARE x INT DEFAULT 1 DIV 0; {HANDLED} DIVIDE_BY_ZERO SET kept = 77; SELECT x; END",
         f"BEGIN {HANDLED} SQLSTATE '42P01' BEGIN SELECT 'none' AS h; END; SELECT * FROM no_such_table; END",
         f"BEGIN {HANDLED} SQLEXCEPTION BEGIN SELECT 'outer' AS h; END; BEGIN {HANDLED} SQLSTATE '11111'"
         " BEGIN SELECT 'inner' AS h; END; SELECT 1 DIV 0; END; SELECT 'after' AS h; END",
