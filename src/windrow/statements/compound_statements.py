@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import assert_never
 
-from pyspark.sql import Row
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame
 
 from windrow.algebra.names import piece_of
 from windrow.errors import WindrowError
@@ -206,7 +205,7 @@ class _Script:
     def computed(self, query: Relation) -> Relation:
         """The rows of a query as they are before the statements after it run."""
         with self.gateway.translated():
-            rows = self.gateway.spark.createDataFrame(query.df.collect(), query.schema)
+            rows = query.df.localCheckpoint()
         return Relation(rows, query.plan(), self.gateway)
 
     # -- control flow ------------------------------------------------------------------------------
@@ -265,25 +264,25 @@ class _Script:
 
     def for_loop(self, part: ForLoop) -> None:
         """Run the body for each row, of which the columns are variables."""
-        found, rows = None, []
+        rows, count = None, 0
         with self.handled(), self.gateway.translated():
-            found = self.run_text(self.variables.written(part.query))
-            rows = found.df.collect()
-        for row in rows:
-            assert found is not None
+            rows = self.run_text(self.variables.written(part.query)).df.localCheckpoint()
+            count = rows.count()
+        for place in range(count):
+            assert rows is not None
             with self.variables.scope(part.row):
-                self.declare(found.schema, row)
+                self.declare(rows.offset(place).limit(1))
                 if self.leaves(part.label, part.body):
                     return
 
-    def declare(self, schema: StructType, row: Row) -> None:
-        """Variables with the names, types and values of columns."""
-        names = [quoted(one.name) for one in schema.fields]
-        for name, one in zip(names, schema.fields, strict=True):
+    def declare(self, row: DataFrame) -> None:
+        """Variables with the names, types and values of the columns of a row."""
+        names = [quoted(one.name) for one in row.schema.fields]
+        for name, one in zip(names, row.schema.fields, strict=True):
             with self.variables.declaring([one.name]):
                 self.gateway.sql(SqlText.of(f"DECLARE VARIABLE {name} {ddl(one.dataType)}"))
         text = SqlText.of(f"SET VAR ({', '.join(names)}) = (SELECT * FROM ", RelationText("row"), ")")
-        self.gateway.sql(text, {"row": self.gateway.spark.createDataFrame([row], schema)})
+        self.gateway.sql(text, {"row": row})
 
     # -- errors ------------------------------------------------------------------------------------
 

@@ -215,3 +215,22 @@ def test_errors_point_into_the_script(session, script, fragment):
     (context,) = caught.value.getQueryContext()
     assert caught.value.sql == text
     assert fragment is None or context.fragment() == fragment
+
+
+@pytest.mark.parametrize("second", [1_792_888_200, 1_792_891_800])
+def test_rows_keep_their_values_at_a_change_of_the_clock(spark, session, second):
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        row = f"SELECT timestamp_seconds({second}) AS t, INTERVAL '5' MONTH AS m"
+        found = session.sql(
+            f"BEGIN FOR r AS {row} DO SELECT unix_seconds(r.t) AS s, r.m = INTERVAL '5' MONTH AS same;"
+            f" END FOR; END{OURS}"
+        )
+        assert [tuple(one) for one in found.collect()] == [(second, True)]
+        found = session.sql(f"BEGIN {row}; SET kept = 3; END{OURS}")
+        found.df.createOrReplaceTempView("found_rows")
+        seconds = spark.sql("SELECT unix_seconds(t), m = INTERVAL '5' MONTH FROM found_rows")
+        assert [tuple(one) for one in seconds.collect()] == [(second, True)]
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+        spark.catalog.dropTempView("found_rows")
