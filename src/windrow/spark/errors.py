@@ -140,7 +140,7 @@ def translate(
         elif condition.startswith("UNRESOLVED_COLUMN"):
             guesses = (variable_before_clause, _meant_stream, meant_modifier)
             hint = next((found for guess in guesses if (found := guess(source, span)) is not None), hint)
-            if hint is None or hint.startswith(_THERE_ARE):
+            if hint is None or hint.startswith(_ONE_OF):
                 hint = behind_match(source) or hint
         elif condition == "WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE":
             called = re.match(r'window function "(\w+)', message)
@@ -344,7 +344,7 @@ def _message(error: PySparkException) -> str:
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
-_THERE_ARE = "there are "
+_ONE_OF = "use one of "
 
 
 def _hint(error: PySparkException) -> str | None:
@@ -368,7 +368,7 @@ def _hint(error: PySparkException) -> str | None:
     if not candidates:
         return None
     context = (parameters.get("objectName") or "").split(".")[-1].strip("`")
-    return did_you_mean(context, candidates) or f"{_THERE_ARE}{', '.join(candidates)}"
+    return did_you_mean(context, candidates) or f"{_ONE_OF}{', '.join(candidates)}"
 
 
 def _locate(error: PySparkException, text: SqlText, names: dict[str, str]) -> tuple[str, Span] | None:
