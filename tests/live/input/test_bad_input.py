@@ -191,7 +191,7 @@ def test_malformed_rows_go_apart_wherever_micro_batches_are_cut(spark, tmp_path)
                 run.take(number, rows[began:stop])  # repeated, as after a kill before Spark knew
                 told, progress = run.steps.aside("malformed").collect(), run.steps.progress
             began = stop
-        counts = [progress[f"rows_{what}"] for what in ("in", "used", "held", "late", "malformed")]
+        counts = [progress[f"rows_{what}"] for what in ("in", "used", "buffered", "late", "malformed")]
         found.append((total(sink.batches.values()), counts, sorted((row.reason, row.row) for row in told)))
     assert found[0] == found[1]
     assert found[0][1] == [7, 2, 1, 1, 3]
@@ -251,7 +251,7 @@ def test_lines_that_cannot_be_read_end_a_query_or_are_kept(spark, tmp_path, name
         (row, "cannot be parsed") for row in sorted(kept)
     ]
     progress = running.progress
-    counts = [progress[f"rows_{name}"] for name in ("in", "used", "held", "malformed")]
+    counts = [progress[f"rows_{name}"] for name in ("in", "used", "buffered", "malformed")]
     assert counts == [len(lines), 1, 1, len(kept)]
 
 
@@ -261,10 +261,10 @@ def test_a_checkpoint_goes_on_with_its_envelope_and_its_target(spark, tmp_path):
         run.take(0)
     with refused("CHECKPOINT_OF_ANOTHER_QUERY") as caught:
         Run(spark, tmp_path, Files(out), envelope="diff")
-    assert "its envelope was 'op', and is 'diff'" in caught.value.message
+    assert "its envelope was 'op', but is now 'diff'" in caught.value.message
     with refused("CHECKPOINT_OF_ANOTHER_QUERY") as caught:
         Run(spark, tmp_path, Files(other), envelope="op")
-    assert f"its target was 'folder {out}', and is 'folder {other}'" in caught.value.message
+    assert f"its target was 'folder {out}', but is now 'folder {other}'" in caught.value.message
     with refused("CHECKPOINT_OF_ANOTHER_QUERY"):
         Run(spark, tmp_path, Memory(), envelope="op")
     other.rmdir()
@@ -322,7 +322,7 @@ def test_a_disk_that_is_full_for_late_rows_loses_none(spark, tmp_path):
             assert [row.rowtime for row in run.steps.aside("late").collect()] == ["0"]
             progress = run.steps.progress
         tables = [pa.parquet.read_table(path) for path in sink.folder.glob("*.parquet")]
-    assert [progress[f"rows_{what}"] for what in ("in", "used", "held", "late")] == [6, 4, 1, 1]
+    assert [progress[f"rows_{what}"] for what in ("in", "used", "buffered", "late")] == [6, 4, 1, 1]
     assert total(tables) == whole(spark, [batches[0], batches[1][:1], batches[2]])
 
 

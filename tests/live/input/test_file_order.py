@@ -69,7 +69,7 @@ def test_several_at_once_are_as_one_after_the_other(spark, tmp_path, monkeypatch
         running.await_termination()
         late = sorted(row.row for row in running.late.collect())
         progress = running.progress
-        found.append((late, [progress[f"rows_{name}"] for name in ("in", "used", "held", "late")]))
+        found.append((late, [progress[f"rows_{name}"] for name in ("in", "used", "buffered", "late")]))
     assert found[0] == found[1]
     assert found[0][1][3] > 0
 

@@ -93,7 +93,9 @@ class Played:
             finally:
                 steps.close()
         self.malformed = Counter((one["stream"], json.loads(one["row"])["ts"], one["reason"]) for one in told)
-        self.counts = [self.progress[f"rows_{name}"] for name in ("in", "used", "held", "late", "malformed")]
+        self.counts = [
+            self.progress[f"rows_{name}"] for name in ("in", "used", "buffered", "late", "malformed")
+        ]
         self.rows = Counter()
         for table in sink.batches.values():
             for row in table.to_pylist():

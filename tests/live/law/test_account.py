@@ -166,8 +166,8 @@ def test_rows_of_a_named_stream_that_are_late_for_a_group_are_told_and_counted(s
     relation, sink, options = session.sql(query), Memory(), {"trigger": {"availableNow": True}}
     running = relation.start(sink, checkpoint=tmp_path / "checkpoint", **options)
     running.await_termination()
-    told = {name: running.progress[f"rows_{name}"] for name in ("in", "used", "held", "late")}
-    assert told == {"in": 11, "used": 11 - len(late), "held": 0, "late": len(late)}
+    told = {name: running.progress[f"rows_{name}"] for name in ("in", "used", "buffered", "late")}
+    assert told == {"in": 11, "used": 11 - len(late), "buffered": 0, "late": len(late)}
     for rows in (running.late, relation.late.df):
         assert sorted(json.loads(row["row"])["ts"] for row in rows.collect()) == sorted(late)
     found = Counter()

@@ -279,7 +279,7 @@ class _Parser(Cursor):
             for index in self.tokens.level(self.at, self.stop)
         )
         if stands_later:
-            self.fail(["PATTERN"], f"the order is {self.order}")
+            self.fail(["PATTERN"], f"use the order {self.order}")
         if self.at < self.stop and not self.begins_part(self.at):
             self.fail(["PATTERN"])
         raise ParseError(
