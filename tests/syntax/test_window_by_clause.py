@@ -26,6 +26,16 @@ def keys(body: str) -> tuple[list[str], list[str]]:
     )
 
 
+def test_the_end_of_a_case_before_when_is_not_that_of_a_start():
+    condition = "CASE CASE WHEN s.v > 1 THEN 2 END WHEN next.v THEN TRUE END"
+    clause, tokens = parse(f"TYPE TUMBLING ORDER BY t START NEXT AS next AS s WHEN {condition}")
+    assert tokens.text(*clause.start.when) == condition
+    clause, tokens = parse(
+        f"TYPE TUMBLING ORDER BY t START PREV AS prev AS s WHEN {condition}".replace("next", "prev")
+    )
+    assert tokens.text(*clause.start.when) == condition.replace("next", "prev")
+
+
 def boundaries(body: str) -> dict[str, str]:
     """Each boundary as it is understood: ONLY, UNBOUNDED, variables in the order declared, predicate."""
     clause, tokens = parse(body)

@@ -13,7 +13,6 @@ from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.statements.classification import as_select, is_of_spark, is_ours, only_statement
-from windrow.statements.compound_statements import run_compound
 from windrow.statements.definitions.session_functions import (
     calls_functions,
 )
@@ -22,6 +21,7 @@ from windrow.statements.emit_statements import (
     may_be_view,
     remember_view,
 )
+from windrow.statements.scripts.run_script import run_compound
 from windrow.statements.steps import run_steps
 from windrow.syntax.compounds import parse_compound
 from windrow.syntax.nodes import Range

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from windrow.spark.relations.table_functions_in_from import TableFunctions, call
 from windrow.spark.scan.files_in_text import with_files
 from windrow.statements.clauses_over_streams import plan_to_start, run_sequence
 from windrow.statements.clauses_over_windows import with_clauses_cut
-from windrow.statements.composed import RunQuery, as_of_now, queries_inside, relation_inside, with_emitted
+from windrow.statements.composed import as_of_now, queries_inside, relation_inside, with_emitted
 from windrow.statements.definitions.session_functions import (
     create_or_drop_function,
     may_call_functions,
@@ -107,6 +107,24 @@ class _Statement:
         """Run a text in its place, in which all parameters are named."""
         return run_steps(self.gateway, text, [], self.execution, self.streams)
 
+    def through(self, rewriting: AbstractContextManager[str | None]) -> Relation | None:
+        """Run the text that a rewriting returns, while its names exist; None if it returns none."""
+        with rewriting as read:
+            return None if read is None else self.rewritten(read)
+
+    def with_named_parameters(self, tokens: TokenList) -> Relation:
+        """Run it with names in place of its `?`."""
+        with self.gateway.instead(SqlText.of(verbatim(tokens, 0, len(self.text)))) as named:
+            return self.rewritten(named)
+
+    def planned(self, text: str) -> Relation:
+        """Plan a query, for its columns."""
+        asked, self.gateway.plan_only = self.gateway.plan_only, True
+        try:
+            return self.rewritten(text)
+        finally:
+            self.gateway.plan_only = asked
+
     def query(self, text: str) -> Relation:
         """Run a query that is part of it."""
         return run_steps(self.gateway, text, self.positional, self.execution, self.streams)
@@ -128,63 +146,93 @@ def run_steps(
 def _name_files(one: _Statement) -> Relation | None:
     """Files in FROM become views."""
     read = with_files(one.gateway, one.text)
-    if read is None:
-        return None
-    with one.gateway.instead(read) as named:
-        return one.rewritten(named)
+    return None if read is None else one.through(one.gateway.instead(read))
 
 
 def _define_function(one: _Statement) -> Relation | None:
     """CREATE or DROP of a function over windows."""
-    return None if one.streams is None else _function(one.gateway, one.streams, one.text, one.execution)
+    catalog = one.streams
+    if catalog is None:
+        return None
+
+    def needs_session(query: str) -> bool:
+        try:
+            return is_ours(one.gateway, catalog, query)
+        except WindrowError:  # it has a clause, of which this is reported at its place when it is planned
+            return True
+
+    return create_or_drop_function(one.gateway, catalog, one.text, one.planned, needs_session)
 
 
 def _inline_functions(one: _Statement) -> Relation | None:
     """Calls of functions over windows become subqueries."""
     if not may_call_functions(one.text, one.catalog):
         return None
-    planned = _planned(one.gateway, one.streams, one.execution)
-    with with_functions(one.gateway, one.catalog, one.text, planned) as read:
-        return None if read is None else one.rewritten(read)
+    return one.through(with_functions(one.gateway, one.catalog, one.text, one.planned))
 
 
 def _nest_queries(one: _Statement) -> Relation | None:
     """Pipes, and clauses over joins, groups and each other, become a SELECT over rows."""
     piped = as_select(one.text, one.streams)
-    if piped is None:
-        return None
-    with one.gateway.instead(piped) as read:
-        return one.rewritten(read)
+    return None if piped is None else one.through(one.gateway.instead(piped))
 
 
 def _expand_views(one: _Statement) -> Relation | None:
     """Views that only Windrow reads become subqueries."""
     if not may_read_expanded(one.text, one.catalog):
         return None
-    with with_expanded(one.gateway, one.catalog, one.text) as read:
-        return None if read is None else one.rewritten(read)
+    return one.through(with_expanded(one.gateway, one.catalog, one.text))
 
 
 def _name_streams_of_queries(one: _Statement) -> Relation | None:
     """SELECT STREAM in FROM and WITH becomes a stream with a name."""
     if one.streams is None or not may_nest_streams(one.text):
         return None
-    with with_streams_as_rows(one.gateway, one.streams, one.text) as read:
-        return None if read is None else one.rewritten(read)
+    return one.through(with_streams_as_rows(one.gateway, one.streams, one.text))
 
 
 def _write_result(one: _Statement) -> Relation | None:
     """CREATE TABLE AS and INSERT INTO a table, of a query over streams."""
     if one.streams is None or not may_write_result(one.text, one.streams):
         return None
-    return _written(one.gateway, one.streams, one.text, one.positional, one.execution)
+    tokens = tokenize(one.text)
+    statement = only_statement(tokens)
+    if one.positional and parse_command(tokens, *statement) is not None:
+        return one.with_named_parameters(tokens)
+    with with_result(one.gateway, one.streams, tokens, statement, one.query) as found:
+        if not isinstance(found, tuple):
+            return found
+        read, query = found
+        written = one.rewritten(read)
+        written.written_from = query
+        return written
 
 
 def _compose(one: _Statement) -> Relation | None:
     """A statement around queries with EMIT, or relations of the past."""
-    if one.streams is None or not (has_clauses(one.text) or may_join_versions(one.text)):
+    catalog, gateway = one.streams, one.gateway
+    if catalog is None or not (has_clauses(one.text) or may_join_versions(one.text)):
         return None
-    return _composed(one.gateway, one.streams, one.text, one.positional, one.execution)
+    tokens = tokenize(one.text)
+    statement = only_statement(tokens)
+    query = query_of(tokens, statement)
+    clauses = [*clauses_in(tokens, *statement), *past_relations(tokens, catalog)]
+    places = queries_inside(tokens, query)
+    if one.positional and clauses:  # a mark is counted from the beginning of the statement
+        return one.with_named_parameters(tokens)
+    if gateway.checks:  # the outer query is planned after such queries have returned their columns
+        return [relation_inside(tokens, place, one.query) for place in places][-1] if places else None
+    if tokens.word(statement[0]) == "INSERT" and clauses:
+        inserted = insert(gateway, catalog, tokens, statement, one.query)
+        if inserted is not None:
+            return inserted
+    view = view_query(tokens, statement) if clauses else None
+    if view is not None:  # Spark would retain its text, in which a table stands that is gone then
+        frame = relation_inside(tokens, view, one.query).df
+        frame = create_view(gateway, tokens, (statement[0], view[0]), frame)
+        return Relation(frame, "a view of the result of a query with EMIT", gateway)
+    with with_emitted(gateway, catalog, tokens, places, query, one.query) as read:
+        return None if read is None else as_of_now(gateway, tokens, places, one.rewritten(read))
 
 
 def _join_versions(one: _Statement) -> Relation | None:
@@ -218,8 +266,7 @@ def _name_table_functions(one: _Statement) -> Relation | None:
     """Table functions become views or queries."""
     if not calls_table_functions(one.text, one.catalog.functions):
         return None
-    with _without_table_functions(one.gateway, one.text, one.execution, one.catalog) as read:
-        return None if read is None else one.rewritten(read)
+    return one.through(_without_table_functions(one.gateway, one.text, one.execution, one.catalog))
 
 
 def _cut_clauses(one: _Statement) -> Relation | None:
@@ -316,87 +363,6 @@ _STEPS: tuple[Callable[[_Statement], Relation | None], ...] = (
     _run_clauses,
 )
 """What is tried with a statement, in this order."""
-
-
-def _function(gateway: Gateway, catalog: Catalog, text: str, execution: str) -> Relation | None:
-    """Run CREATE or DROP of a function over windows; None for any other statement."""
-
-    def needs_session(query: str) -> bool:
-        try:
-            return is_ours(gateway, catalog, query)
-        except WindrowError:  # it has a clause, of which this is reported at its place when it is planned
-            return True
-
-    return create_or_drop_function(
-        gateway, catalog, text, _planned(gateway, catalog, execution), needs_session
-    )
-
-
-def _planned(gateway: Gateway, catalog: Catalog | None, execution: str) -> RunQuery:
-    """A function that plans a query, for its columns."""
-
-    def planned(query: str) -> Relation:
-        asked, gateway.plan_only = gateway.plan_only, True
-        try:
-            return run_steps(gateway, query, [], execution, catalog)
-        finally:
-            gateway.plan_only = asked
-
-    return planned
-
-
-def _composed(
-    gateway: Gateway, catalog: Catalog, text: str, positional: list[Any], execution: str
-) -> Relation | None:
-    """Run a statement that contains queries with EMIT, or relations of the past; None without any."""
-    tokens = tokenize(text)
-    statement = only_statement(tokens)
-    query = query_of(tokens, statement)
-    clauses = [*clauses_in(tokens, *statement), *past_relations(tokens, catalog)]
-    places = queries_inside(tokens, query)
-    if positional and clauses:  # a mark is counted from the beginning of the statement
-        with gateway.instead(SqlText.of(verbatim(tokens, 0, len(text)))) as named:
-            return _composed(gateway, catalog, named, [], execution)
-
-    def run_query(query: str) -> Relation:
-        return run_steps(gateway, query, positional, execution, catalog)
-
-    if gateway.checks:  # the outer query is planned after such queries have returned their columns
-        return [relation_inside(tokens, place, run_query) for place in places][-1] if places else None
-    if tokens.word(statement[0]) == "INSERT" and clauses:
-        inserted = insert(gateway, catalog, tokens, statement, run_query)
-        if inserted is not None:
-            return inserted
-    view = view_query(tokens, statement) if clauses else None
-    if view is not None:  # Spark would retain its text, in which a table stands that is gone then
-        frame = relation_inside(tokens, view, run_query).df
-        frame = create_view(gateway, tokens, (statement[0], view[0]), frame)
-        return Relation(frame, "a view of the result of a query with EMIT", gateway)
-    with with_emitted(gateway, catalog, tokens, places, query, run_query) as read:
-        if read is None:
-            return None
-        return as_of_now(gateway, tokens, places, run_steps(gateway, read, [], execution, catalog))
-
-
-def _written(
-    gateway: Gateway, catalog: Catalog, text: str, positional: list[Any], execution: str
-) -> Relation | None:
-    """Run a statement that writes the result of a query over streams into a table; None for any other."""
-    tokens = tokenize(text)
-    if positional and parse_command(tokens, *only_statement(tokens)) is not None:
-        with gateway.instead(SqlText.of(verbatim(tokens, 0, len(text)))) as named:
-            return run_steps(gateway, named, [], execution, catalog)
-
-    def run_query(query: str) -> Relation:
-        return run_steps(gateway, query, positional, execution, catalog)
-
-    with with_result(gateway, catalog, tokens, only_statement(tokens), run_query) as found:
-        if not isinstance(found, tuple):
-            return found
-        read, query = found
-        written = run_steps(gateway, read, [], execution, catalog)
-        written.written_from = query
-        return written
 
 
 @contextmanager

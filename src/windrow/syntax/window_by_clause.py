@@ -134,6 +134,7 @@ class _Parser(Cursor):
                 self.at = index
                 self.fail(["END"])
             is_end = self.tokens.word(index) == "END" and self.tokens.is_name(index + 1)
+            is_end &= following not in _VARIABLES_FOLLOW
             if follows_value and is_end and self.tokens.word(index + 2) in ("PREV", "NEXT", "WHEN"):
                 self.at = index + 1
                 self.fail(["AS"], f"write END AS {self.tokens[index + 1].text}")

@@ -404,6 +404,7 @@ def test_a_checkpoint_of_the_version_before_is_gone_on_with_unless_it_has_rows_e
         query = declared(spark, incoming).sql(COUNTS).start(sink, checkpoint=tmp_path / "c")
         query.process_all_available()
         query.stop()
+        return query.progress
 
     put(incoming, 0, [(0, "a", 1), (1, "b", 1), (2, "a", 2)])
     run()
@@ -415,9 +416,18 @@ def test_a_checkpoint_of_the_version_before_is_gone_on_with_unless_it_has_rows_e
         with pytest.raises(WindrowError, match="CHECKPOINT_VERSION") as caught:
             run()
         assert caught.value.hint
-    manifest.write_text(json.dumps({**known, "version": 7, "rows": {}}))
-    run()
+    earlier = {"positions": "clocks", "punctuations": "told", "checksums": "seals"}
+    counts = {"rows_buffered": "rows_held", "rows_emitted": "rows_given"}
+    named = {earlier.get(name, name): value for name, value in known.items()} | {
+        "counts": {counts.get(name, name): count for name, count in known["counts"].items()},
+        "marks": {"told" if name == "emitted" else name: at for name, at in known["marks"].items()},
+    }
+    manifest.write_text(json.dumps({**named, "version": 7, "rows": {}}))
+    last = run()
     assert sorted(sink.batches) == [0, 1]
+    assert last["rows_in"] == last["rows_used"] + last["rows_buffered"] == 5
+    with pytest.warns(DeprecationWarning, match="rows_buffered"):
+        assert last["rows_held"] == last["rows_buffered"]
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -80,6 +80,8 @@ session.sql(f"CREATE FUNCTION counted(more INT) RETURNS TABLE RETURN {counted}")
 answers["stored function"] = rows(session.sql("SELECT k, SUM(n) FROM default.counted(0) GROUP BY k"))
 spark.sql("DROP FUNCTION counted")
 spark.sql("DROP TABLE stored")
+scripted = windows("s.k, s.i, least", "e.v > s.v + least - 3")
+answers["script"] = rows(session.sql(f"BEGIN DECLARE least INT = 3; SELECT 1; {scripted}; END"))
 answers["nested"] = rows(
     session.sql(
         "SELECT COUNT(x) AS n FROM (" + windows("s.k, s.i, SUM(w.v) AS v", "e.v > s.v") + ")"
@@ -264,6 +266,7 @@ def test_the_session_is_one_of_spark_connect(answers):
         ("stored view", [["a", 5], ["b", 3]]),
         ("stored function", [["a", 5], ["b", 3]]),
         ("nested", [[1], [4]]),
+        ("script", [["a", 1, 3], ["a", 2, 3], ["a", 3, 3], ["b", 1, 3], ["b", 2, 3]]),
         ("window_by", [["a", 1, 2], ["a", 2, 1], ["b", 1, 1], ["b", 2, 1]]),
         ("CQL", CHANGES),
         ("MATCH_RECOGNIZE", [["a", 1, 2], ["b", 1, 2]]),

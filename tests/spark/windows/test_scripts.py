@@ -206,6 +206,8 @@ def test_parameters_of_scripts(session):
         ("BEGIN DECLARE x INT DEFAULT wrong; SELECT s.i FROM t ⊞; END", "wrong"),
         ("BEGIN DECLARE c CURSOR FOR SELECT s.i FROM t ⊞; END", "DECLARE"),
         ("BEGIN SELECT s.i FROM t ⊞; END more", "more"),
+        ("BEGIN DECLARE kept INT; SELECT s.i FROM t ⊞; EXECUTE IMMEDIATE 'SELECT kept'; END", "EXECUTE"),
+        ("BEGIN DECLARE x INT; SELECT s.i FROM t ⊞; DROP TEMPORARY VARIABLE x; END", "DROP"),
     ],
 )
 def test_errors_point_into_the_script(session, script, fragment):
@@ -234,3 +236,12 @@ def test_rows_keep_their_values_at_a_change_of_the_clock(spark, session, second)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         spark.catalog.dropTempView("found_rows")
+
+
+def test_a_script_that_fails_leaves_the_variables_of_the_session_as_they_were(session):
+    failing = f"BEGIN DECLARE kept INT = 1; DECLARE other INT = 2; SELECT 1 DIV 0, s.i FROM t {WINDOWS}; END"
+    with pytest.raises(WindrowError):
+        session.sql(f"{failing[:-4]} SELECT 1; END").collect()
+    assert [tuple(one) for one in session.sql("SELECT kept").collect()] == [(8,)]
+    with pytest.raises(WindrowError, match="UNRESOLVED_COLUMN"):
+        session.sql("SELECT other")

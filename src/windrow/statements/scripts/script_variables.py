@@ -108,6 +108,10 @@ class Variables:
         for old, new in ((name, f"{aside}_"), (aside, name), (f"{aside}_", aside)):
             rename_variable(spark, old, new)
 
+    def hidden_of_session(self) -> list[str]:
+        """The names of variables of the session that variables of the script hide."""
+        return [name for one in self.scopes for name, owner in one.hidden.items() if owner is self.scopes[0]]
+
     def written(self, part: Range) -> SqlText:
         """A stretch, in which variables with labels, and those that a declaration hides, have their names."""
         tokens, words = self.tokens, dict[Span, str]()

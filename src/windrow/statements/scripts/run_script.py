@@ -18,8 +18,9 @@ from windrow.algebra.names import piece_of
 from windrow.errors import WindrowError
 from windrow.relation import Relation
 from windrow.spark.gateway import Gateway
+from windrow.spark.jvm.connect import of_connect
 from windrow.statements.definitions.stored_text import ddl
-from windrow.statements.script_variables import Variables, VariableScope
+from windrow.statements.scripts.script_variables import Variables, VariableScope
 from windrow.syntax.compounds import (
     Block,
     Body,
@@ -33,6 +34,7 @@ from windrow.syntax.compounds import (
     PlainStatement,
     stretches,
 )
+from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
@@ -196,11 +198,34 @@ class _Script:
 
     def statement(self, part: PlainStatement) -> None:
         start, stop = part.range
+        self.refuse(start)
         word = piece_of(self.tokens, start, start + 1, " VAR ") if part.sets else SqlText()
         found = self.run_text(SqlText.of(word, self.variables.written((start + part.sets, stop))))
         if part.is_query and found.columns:
-            is_lazy = part is self.last or self.gateway.checks
+            # Connect reads the text again when rows are asked for, and then its variables are gone
+            is_lazy = self.gateway.checks or (part is self.last and not of_connect(self.gateway.spark))
             self.answer = found if is_lazy else self.computed(found)
+
+    def refuse(self, at: int) -> None:
+        """Refuse a statement that would find other variables than in a script of Spark's.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_STATEMENT``.
+        """
+        words = [self.tokens.word(one) for one in (at, at + 1, at + 2)]
+        hidden = self.variables.hidden_of_session()
+        if words[0] == "EXECUTE" and hidden:
+            raise unsupported_statement(
+                self.tokens,
+                at,
+                f"EXECUTE IMMEDIATE beside a variable {hidden[0]} of the script and one of the session",
+                "rename the variable of the script: the text would read it",
+            )
+        if words == ["DROP", "TEMPORARY", "VARIABLE"]:
+            what, hint = "DROP TEMPORARY VARIABLE in a script", "drop the variable after the script"
+            raise unsupported_statement(self.tokens, at, what, hint)
 
     def computed(self, query: Relation) -> Relation:
         """The rows of a query as they are before the statements after it run."""

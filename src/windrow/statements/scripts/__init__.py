@@ -1,0 +1,1 @@
+"""SQL scripts with windows: their statements run one by one."""
