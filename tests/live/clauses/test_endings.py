@@ -19,7 +19,6 @@ from windrow.errors import InputError
 from windrow.kernels.advance import affected
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.hosts import micro_batches_of
-from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -127,7 +126,7 @@ def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_
     monkeypatch.setattr(affected, "changed", changed)
     count = 2000
     with session.stream("s").producer("p") as p:
-        live = Live(spark, session, UNTIL_ZERO, tmp_path / "c", [ClauseSteps])
+        live = Live(spark, session, UNTIL_ZERO, tmp_path / "c", [micro_batches_of])
         p.insert(rows(*((at % 10, f"k{at}", 1) for at in range(count))))
         p.insert(rows((9, None, 1), *((20 + at % 10, f"w{at}", 2) for at in range(count))))
         p.bound(10)
@@ -151,7 +150,7 @@ def test_a_closed_key_among_many_costs_what_its_own_rows_do(spark, session, tmp_
         live.close()
         last.write_text(last.read_text().replace('"version": 8', '"version": 6'))
         with pytest.raises(InputError, match="CHECKPOINT_VERSION"):
-            ClauseSteps(live.plan, live.sink, live.folder, "delta", "keep")
+            micro_batches_of(live.plan, live.sink, live.folder, "delta", "keep")
         last.write_text(last.read_text().replace('"version": 6', '"version": 7'))
         assert live.given() == [(0, "k10", None, 1)]
         p.finish()
@@ -165,8 +164,8 @@ CHANGED, WRITE = affected.changed, Checkpoint.write_chunk
 
 def test_partitions_end_with_the_rows_that_wait(spark, session, tmp_path):
     with session.stream("s").producer("p") as p:
-        by_pairs = Live(spark, session, BY_PAIRS, tmp_path / "pairs", [ClauseSteps])
-        by_turns = Live(spark, session, PATTERN, tmp_path / "turns", [ClauseSteps])
+        by_pairs = Live(spark, session, BY_PAIRS, tmp_path / "pairs", [micro_batches_of])
+        by_turns = Live(spark, session, PATTERN, tmp_path / "turns", [micro_batches_of])
         p.insert(rows((1, "a", 1), (2, "b", 1), (3, "a", 1), (9, "b", 1)))
         p.bound(4)
         assert (by_pairs.given(), by_turns.given()) == ([], [])

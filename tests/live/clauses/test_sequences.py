@@ -12,7 +12,6 @@ from windrow.explain.explain_live import explain_live
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.micro_batches.around_clause import AroundClause
-from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.testing import Script
 
@@ -29,7 +28,7 @@ PATTERN = (
 
 
 #: What takes one micro-batch after the other: one process, or each goes on where another has stopped.
-WAYS = {"one": [ClauseSteps], "turns": [ClauseSteps, ClauseSteps]}
+WAYS = {"one": [micro_batches_of], "turns": [micro_batches_of] * 2}
 
 
 def at(minute):
@@ -85,8 +84,8 @@ def _state_is_told(steps, times):
     assert rows["window"].oldest in [None, *(str(time) for time in times)]
     assert rows["window"].name.startswith(("WINDOW BY", "MATCH_RECOGNIZE"))
     # EXPLAIN's line of a clause
-    assert rows["window"].why == steps._plan.reasons()[next(iter(steps._plan.windows()))]
-    assert rows["window"].why in explain_live(steps._plan)
+    assert rows["window"].why == steps.context.plan.reasons()[next(iter(steps.context.plan.windows()))]
+    assert rows["window"].why in explain_live(steps.context.plan)
 
 
 def _plain(row):
@@ -177,7 +176,7 @@ def test_columns_that_arrow_computes_need_no_job_of_spark(session, tmp_path, mon
         [(at(0), "a", 1, None), (at(1), "a", 0, None), (at(1), "b", 3, at(2))],
         [(at(2), "a", 2, at(3))],
     ]
-    assert taken_by(session, query, tmp_path, batches, [ClauseSteps]) == [([], 2), ([(at(0), 2)], 2)]
+    assert taken_by(session, query, tmp_path, batches, [micro_batches_of]) == [([], 2), ([(at(0), 2)], 2)]
 
 
 def test_an_alias_that_is_a_variables_name_reads_no_row(session, tmp_path):
@@ -307,7 +306,7 @@ def test_windows_of_matches_are_evaluated_in_memory(session, tmp_path, anew):
         "some numbers for each key"
     ]
     steps, found, rows_in = micro_batches_of(plan, sink, tmp_path, "diff", "keep"), [], 0
-    assert isinstance(steps, WindowedSteps)
+    assert isinstance(steps.steps, WindowedSteps)
     for number, entries in enumerate(batches):
         if anew:
             steps.close()

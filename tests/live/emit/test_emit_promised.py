@@ -155,7 +155,7 @@ def session(spark, tmp_path):
 
 def needed(live):
     """How many rows are kept, but for those of a file that is written anew when half of it has gone."""
-    known = live.steps._known_last
+    known = live.steps.steps._known_last
     return (
         live.kept[0] if known is None else sum(int(one.retained.alive.sum()) for one in known.rows.values())
     )

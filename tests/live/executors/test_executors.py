@@ -372,7 +372,7 @@ def test_on_a_cluster_auto_is_executors_but_for_what_the_driver_has_begun(sessio
     def started(folder, on_malformed="fail"):
         steps = micro_batches_of(plan, Memory(), folder, "diff", "keep", on_malformed)
         steps.close()
-        return type(steps)
+        return type(steps.steps)
 
     folder = tmp_path / "begun"
     steps = micro_batches_of(plan, Memory(), folder, "diff", "keep")

@@ -234,4 +234,4 @@ def test_on_a_cluster_auto_is_executors_for_what_they_run(session, tmp_path, mon
     for number, (query, is_there) in enumerate({RISES: True, next(iter(REFUSED)): False}.items()):
         steps = micro_batches_of(session.sql(query).live, Memory(), tmp_path / str(number), "delta", "keep")
         steps.close()
-        assert isinstance(steps, ExecutorSteps) is is_there
+        assert isinstance(steps.steps, ExecutorSteps) is is_there

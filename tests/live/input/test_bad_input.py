@@ -22,7 +22,7 @@ from tests.live.stepping import total
 from tests.streams.test_log import small_disk
 from windrow import Memory, Session, WindrowError
 from windrow.spark.jvm.bridge import JavaError
-from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.reports.failures import failure
 from windrow.spark.live.sinks.sink import Files
 from windrow.streams import NamedStream
@@ -41,14 +41,14 @@ class Run:
 
     columns = COLUMNS
 
-    def __init__(self, spark, folder, sink, columns=COLUMNS, envelope="diff"):
+    def __init__(self, spark, folder, sink, columns=COLUMNS, envelope="diff", on_malformed="fail"):
         self.columns = columns
         session = Session(spark)
         arriving = spark.readStream.schema(columns).parquet(str(folder))
         session.stream("s", arriving, rowtime="ts", unit="seconds")
         self.spark, self.sink = spark, sink
-        plan, rest = session.sql(COUNTS)._live, (sink, folder / "checkpoint", envelope, "keep")
-        self.steps = WindowedSteps(plan, plan.windowed, *rest)
+        plan, rest = session.sql(COUNTS)._live, (sink, folder / "checkpoint", envelope, "keep", on_malformed)
+        self.steps = micro_batches_of(plan, *rest)
 
     def __enter__(self):
         return self
@@ -185,8 +185,7 @@ def test_malformed_rows_go_apart_wherever_micro_batches_are_cut(spark, tmp_path)
         sink, folder, began = Memory(), tmp_path / str(len(cuts)), 0
         folder.mkdir()
         for number, stop in enumerate(cuts):  # each in a process of its own
-            with Run(spark, folder, sink, f"{COLUMNS}, _corrupt_record string") as run:
-                run.steps.retains_malformed = True
+            with Run(spark, folder, sink, f"{COLUMNS}, _corrupt_record string", on_malformed="keep") as run:
                 run.take(number, rows[began:stop])
                 run.take(number, rows[began:stop])  # repeated, as after a kill before Spark knew
                 told, progress = run.steps.aside("malformed").collect(), run.steps.progress

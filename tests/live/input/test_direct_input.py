@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow import Memory, Session
-from windrow.spark.live.micro_batches.in_memory import InMemorySteps
+from windrow.spark.live.micro_batches.entry_reader import EntryReader
 from windrow.spark.scan import file_scan
 from windrow.spark.scan.file_scan import READ_SETTING, split_scan
 
@@ -105,7 +105,7 @@ def run(spark, folder, checkpoint, options, query):
 @pytest.mark.parametrize(("stream", "query"), TRIED)
 def test_files_give_what_spark_gives_of_them(spark, arriving, tmp_path, monkeypatch, conf, stream, query):
     collected = []
-    monkeypatch.setattr(InMemorySteps, "_collected", _noted(collected))
+    monkeypatch.setattr(EntryReader, "_collected", _noted(collected))
     found = {}
     for way in ("true", "false"):
         conf(READ_SETTING, way)
@@ -120,7 +120,7 @@ def test_files_give_what_spark_gives_of_them(spark, arriving, tmp_path, monkeypa
 
 
 def _noted(collected):
-    own = InMemorySteps._collected
+    own = EntryReader._collected
 
     def noted(steps, batch):
         collected.append(batch.columns)

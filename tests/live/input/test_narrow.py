@@ -14,8 +14,8 @@ from tests.live.stepping import rows_of
 from windrow import Memory, Session
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
-from windrow.spark.live.micro_batches.in_memory import InMemorySteps
-from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
+from windrow.spark.live.hosts import micro_batches_of
+from windrow.spark.live.micro_batches.entry_reader import EntryReader
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
 from windrow.streams.entries import BEFORE
@@ -37,12 +37,6 @@ QUERIES = {
 }
 
 
-class Whole(WindowedSteps):
-    """Which reads all columns."""
-
-    _reads_all = True
-
-
 @pytest.mark.sampled
 @pytest.mark.parametrize("query", QUERIES)
 def test_what_is_read_gives_what_all_gives(spark, tmp_path, monkeypatch, query):
@@ -52,19 +46,20 @@ def test_what_is_read_gives_what_all_gives(spark, tmp_path, monkeypatch, query):
     for name in ("o", "p"):
         session.stream(name, spark.readStream.schema(SCHEMA).parquet(str(folder)), rowtime="ts")
     plan = session.sql(QUERIES[query])._live
-    collected = InMemorySteps._collected
+    collected = EntryReader._collected
 
     def noted(steps, batch):
         read.append(any(name.endswith("_pad") for name in batch.columns))
         return collected(steps, batch)
 
-    monkeypatch.setattr(InMemorySteps, "_collected", noted)
+    monkeypatch.setattr(EntryReader, "_collected", noted)
     found, late = [], []
-    for way in (WindowedSteps, Whole):
+    for way in ("needed", "all"):
+        if way == "all":
+            monkeypatch.setattr(EntryReader, "_narrow", lambda *_: None)
         sink = Memory()
         for number, rows in enumerate(ROWS):  # after each step it is started again
-            given = (sink, tmp_path / way.__name__, "diff", "keep")
-            steps = way(plan, plan.windowed, *given)
+            steps = micro_batches_of(plan, sink, tmp_path / way, "diff", "keep")
             whole = [(BEGIN + timedelta(minutes=at), k, s, "pad") for at, k, s in rows]
             part = spark.createDataFrame(whole, SCHEMA)
             frames = {name: part.select(*stream.live.columns) for _, name, stream in steps.streams()}

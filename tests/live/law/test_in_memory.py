@@ -9,7 +9,7 @@ from decimal import Decimal
 import pytest
 
 from windrow import Memory, Session
-from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
+from windrow.spark.live.hosts import micro_batches_of
 
 SCHEMA = (
     "ts TIMESTAMP, d DATE, c DECIMAL(10, 2), b BOOLEAN, x BINARY, f DOUBLE, g FLOAT, s STRING, i INT,"
@@ -58,7 +58,7 @@ def test_values_of_every_type(spark, tmp_path, query):
     for name in ("o", "p"):
         session.stream(name, spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "rows")), rowtime="ts")
     plan, sink = session.sql(query)._live, Memory()
-    steps = WindowedSteps(plan, plan.windowed, sink, tmp_path / "checkpoint", "diff", "keep")
+    steps = micro_batches_of(plan, sink, tmp_path / "checkpoint", "diff", "keep")
     for number, (low, high) in enumerate(zip((0, *CUTS), CUTS, strict=False)):
         part = spark.createDataFrame([row(k) for k in range(low, high)], SCHEMA)
         frames = {name: part.select(*stream.live.columns) for _, name, stream in steps.streams()}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.live.queries.test_named import SCHEMA, as_arrived, recorded, refused
 from windrow import Memory, Session
-from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
+from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import write_one
 from windrow.streams import FOREVER, NamedStream, Ordering
@@ -50,8 +50,7 @@ def test_a_stream_has_each_row_once_though_a_step_is_repeated(spark, tmp_path):
     sink = Killing(target)
 
     def started():
-        given = sink, tmp_path / "checkpoint", "delta", "keep"
-        return WindowedSteps(plan, plan.windowed, *given)
+        return micro_batches_of(plan, sink, tmp_path / "checkpoint", "delta", "keep")
 
     steps = started()
     kills = 0

@@ -8,7 +8,6 @@ import pytest
 
 from windrow import Memory, Session, WindrowError
 from windrow.spark.live.hosts import micro_batches_of
-from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -90,15 +89,14 @@ def test_sql_declares_the_column_of_a_stream_that_comes(spark, tmp_path):
     assert "said" not in session._catalog.streams["s"].columns
 
 
-@pytest.mark.parametrize("way", [ClauseSteps, micro_batches_of])
-def test_what_streams_promise_in_a_column_is_final(spark, tmp_path, way):
+@pytest.mark.parametrize("query", [OPEN, GROUPS])
+def test_what_streams_promise_in_a_column_is_final(spark, tmp_path, query):
     session = Session(spark.newSession())
     arriving = session.spark.readStream.schema(COLUMNS).parquet(str(tmp_path))
     session.stream("s", arriving, rowtime="ts", producer="p", bound="b", punctuation="said")
-    query = OPEN if way is ClauseSteps else GROUPS
     plan, sink = session.sql(query)._live, Memory()
     log = [*LOG[:8], LOG[9], (11, "p", None, None, None, 12, '{"k": ["b"]}')]
-    steps = way(plan, sink, tmp_path / "c", "delta", "keep")
+    steps = micro_batches_of(plan, sink, tmp_path / "c", "delta", "keep")
     found = []
     for number, part in enumerate((log[:6], log[6:9], log[9:])):
         ((_, name, stream),) = steps.streams()
@@ -107,7 +105,7 @@ def test_what_streams_promise_in_a_column_is_final(spark, tmp_path, way):
         given = sink.batches.get(number)
         found.append([] if given is None else sorted(tuple(row.values()) for row in given.to_pylist()))
     assert steps.progress["rows_late"] == 3
-    if way is ClauseSteps:
+    if query is OPEN:
         assert found == [[], [(1, "a", 3), (3, "a", 2), (6, "a", 1)], []], "all of a is there"
     else:
         assert found == [[], [("a", 4)], []], "b may still come from q"

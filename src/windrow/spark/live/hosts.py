@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from windrow.errors import UsageError, did_you_mean, refuse_unknown
+from windrow.errors import NotSupportedError, UsageError, did_you_mean, refuse_unknown
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, form_in
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
-from windrow.spark.live.executors.graphs.graph import why_not
+from windrow.spark.live.executors.graphs.graph import graph_of, why_not
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
+from windrow.spark.live.micro_batches.context import LiveContext
 from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.micro_batches.host import MicroBatches
+from windrow.spark.live.micro_batches.steps import Steps
 from windrow.spark.live.micro_batches.whole_streams_steps import WholeStreamsSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.spark.live.plans.clause_plan import ClausePlan
@@ -73,7 +77,7 @@ def micro_batches_of(
     on_late: str,
     on_malformed: str = "fail",
 ) -> MicroBatches:
-    """The object that runs the micro-batches of a query; the arguments are those of :class:`MicroBatches`.
+    """The object that runs the micro-batches of a query; the arguments are those of :class:`LiveContext`.
 
     Raises
     ------
@@ -84,13 +88,19 @@ def micro_batches_of(
     refuse_unknown(f"envelope {envelope!r}", envelope, known, "UNKNOWN_ENVELOPE")
     refuse_unknown(f"on_late={on_late!r}", on_late, ("keep", "fail"), "UNKNOWN_OPTION")
     refuse_unknown(f"on_malformed={on_malformed!r}", on_malformed, ("keep", "fail"), "UNKNOWN_OPTION")
+    keeps = on_malformed == "keep"
     form = envelope if plan.is_relation else None
     if _is_for_executors(plan, form, sink, folder, on_malformed):
-        steps: MicroBatches = ExecutorSteps(plan, sink, folder, envelope, on_late)
+        steps_of: Callable[[LiveContext], Steps] = _on_executors(plan, sink, form, on_malformed)
+        state = BUCKETS
     else:
-        steps = _on_driver(plan, sink, folder, envelope, on_late)
-    steps.retains_malformed = on_malformed == "keep"
-    return steps
+        steps_of, state = _on_driver(plan), None
+    context = LiveContext(plan, sink, folder, envelope, on_late, retains_malformed=keeps, form=state)
+    try:
+        return MicroBatches(context, steps_of(context))
+    except BaseException:
+        context.close()
+        raise
 
 
 def _is_for_executors(
@@ -107,15 +117,36 @@ def _is_for_executors(
     return takes and form_in(folder / "windrow") in (None, BUCKETS)
 
 
-def _on_driver(
-    plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
-) -> MicroBatches:
-    arguments = sink, folder, envelope, on_late
+def _on_executors(
+    plan: LivePlan, sink: Sink | IntoStream, envelope: str | None, on_malformed: str
+) -> Callable[[LiveContext], ExecutorSteps]:
+    """The steps of a query on executors."""
+    if isinstance(sink, IntoStream):
+        raise NotSupportedError(
+            "a query on executors cannot write to a named stream",
+            condition="UNSUPPORTED_ON_EXECUTORS",
+            sql=plan.text,
+            span=plan.span,
+            hint=f"SET {HOST_SETTING} = driver",
+        )
+    if on_malformed == "keep":
+        raise NotSupportedError(
+            "a query on executors has no side output of malformed rows",
+            condition="UNSUPPORTED_ON_EXECUTORS",
+            sql=plan.text,
+            span=plan.span,
+            hint=f"leave on_malformed out; or SET {HOST_SETTING} = driver",
+        )
+    return partial(ExecutorSteps, graph_of(plan, envelope=envelope), sink)
+
+
+def _on_driver(plan: LivePlan) -> Callable[[LiveContext], Steps]:
+    """The steps of a query on the driver."""
     if isinstance(plan, WholeStreamsPlan):
-        return WholeStreamsSteps(plan, *arguments)
+        return partial(WholeStreamsSteps, plan, plan.blocking)
     if isinstance(plan, EmittedPlan):
-        return EmittedSteps(plan, *arguments)
+        return partial(EmittedSteps, plan)
     if isinstance(plan, ClausePlan):
-        return ClauseSteps(plan, *arguments)
+        return partial(ClauseSteps, plan)
     assert isinstance(plan, ContinuousPlan)
-    return WindowedSteps(plan, plan.windowed, *arguments)
+    return partial(WindowedSteps, plan)

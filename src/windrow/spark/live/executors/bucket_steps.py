@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.collected import is_plain
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, CommittedBatch
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
-from windrow.spark.live.executors.graphs.graph import graph_of
+from windrow.spark.live.executors.packets import Graph
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.input.ticks import TickFiles
-from windrow.spark.live.micro_batches.host import Done, MicroBatches, Retained
+from windrow.spark.live.micro_batches.context import LiveContext
+from windrow.spark.live.micro_batches.steps import Done, Retained, Steps
 from windrow.spark.live.plans.emit_queries import EmittedPlan
-from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of, timed_state_of
-from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.streams import Position
@@ -49,73 +47,63 @@ class _InAll:
     operators: RetainedRowsOf
 
 
-class ExecutorSteps(MicroBatches):
-    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which documents the parameters.
+class ExecutorSteps(Steps):
+    """Runs a query on executors.
 
     A micro-batch is the output of the buckets. Their state is in Spark's state store, which retains the
     version that belongs to the micro-batch. The checkpoint here contains the account, and the places of late
     rows.
+
+    Parameters
+    ----------
+    graph
+        The query for executors; a checkpoint that has begun keeps its number of buckets.
+    sink
+        Takes its rows.
+    context
+        The query, as it runs.
     """
 
     settings = MappingProxyType(STATE_STORE)
-    _form = BUCKETS
 
-    def __init__(
-        self, plan: LivePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
-    ) -> None:
-        if isinstance(sink, IntoStream):
-            raise NotSupportedError(
-                "a query on executors cannot write to a named stream",
-                condition="UNSUPPORTED_ON_EXECUTORS",
-                sql=plan.text,
-                span=plan.span,
-                hint="SET spark.windrow.live.host = driver",
-            )
-        form = envelope if plan.is_relation else None
-        self._graph = graph_of(plan, envelope=form)
-        super().__init__(plan, sink, folder, envelope, on_late)
-        counts = self._checkpoint.last().counts
-        if BUCKETS in counts:
-            self._graph = replace(self._graph, buckets=counts[BUCKETS])
-        self._target: Sink = sink
-        self._tick_files = TickFiles(folder / "ticks") if self._graph.waits else None
+    def __init__(self, graph: Graph, sink: Sink, context: LiveContext) -> None:
+        self._context, self._target = context, sink
+        counts = context.checkpoint.last().counts
+        self._graph = replace(graph, buckets=counts[BUCKETS]) if BUCKETS in counts else graph
+        self._tick_files = TickFiles(context.folder / "ticks") if self._graph.waits else None
+        self._buckets = 0
 
     @property
     def wants(self) -> int | None:
         """When changes are due."""
-        return self._checkpoint.last().counts.get("due")
+        return self._context.checkpoint.last().counts.get("due")
 
     def tick(self, instant: int) -> None:
         """Put a tick into the input, which goes to all buckets."""
         assert self._tick_files is not None
         self._tick_files.add(instant)
 
-    def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
+    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
         """The output of the buckets."""
         assert frames is None
         return self._graph.packets(
-            None if self._tick_files is None else self._tick_files.arriving(self._spark)
+            None if self._tick_files is None else self._tick_files.arriving(self._context.spark)
         )
 
-    def take(self, batch: DataFrame, number: int) -> None:
-        """Process a micro-batch, unless it has been processed completely."""
-        if self.retains_malformed:
-            raise UsageError(
-                "a query on executors has no side output of malformed rows",
-                condition="UNSUPPORTED_ON_EXECUTORS",
-                hint="leave on_malformed out; or SET spark.windrow.live.host = driver",
-            )
-        own = self._own(batch).persist()
+    @contextmanager
+    def cached(self, batch: DataFrame) -> Iterator[DataFrame]:
+        """The output of the buckets, which is computed once."""
+        own = self._context.own(batch).persist()
         try:
-            super().take(own, number)
+            yield own
         finally:
             own.unpersist()
 
-    def _count(self, batch: DataFrame) -> int:
+    def count(self, batch: DataFrame) -> int:
         """How many rows arrived: the number of packets depends on the number of tasks that read them."""
         return _rows_in(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
 
-    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Collect the buckets' decisions and results, and pass the changes to the sink."""
         small = F.when(F.length(DATA) <= _SMALL, F.col(DATA)).alias(DATA)
         packets = batch.select(NOTE, small).toArrow()
@@ -124,7 +112,7 @@ class ExecutorSteps(MicroBatches):
         positions = dict(before.positions)
         for place, name, _ in self._graph.streams:
             positions[name] = self._position(place, accounts, before.positions.get(name))
-        self._set_late_aside(self._late_rows(batch, accounts), number)
+        self._context.late.set_aside(self._late_rows(batch, accounts), number)
         rows = [one for note, one in zip(notes, data, strict=True) if is_of_rows(note)]
         emitted = self._emit(batch, rows, number)
         rows_in = _rows_in(accounts)
@@ -144,12 +132,12 @@ class ExecutorSteps(MicroBatches):
         due = [one.due for one in accounts] if accounts else [known.get("due")]
         if any(due):
             counts["due"] = min(one for one in due if one is not None)
-        frontier = now if self._graph.is_timed else self._frontier(positions)
+        frontier = now if self._graph.is_timed else self._context.frontier(positions)
         committed = CommittedBatch(number, positions, frontier, None, counts)
         self._buckets = len(accounts)
         return Done(committed, rows_in, emitted)
 
-    def _retained(self, committed: CommittedBatch) -> Retained:
+    def retained(self, committed: CommittedBatch) -> Retained:
         """The buffered and retained rows of all buckets."""
         state = self._state(committed)
         all_of = (*state.windows.values(), state.operators)
@@ -169,14 +157,15 @@ class ExecutorSteps(MicroBatches):
                 return self._target.write_table(table, number)
         return self._target.write(self._graph.changes(batch), number) or 0
 
-    def state(self) -> QueryState:
-        """The state after the last micro-batch."""
-        committed = self._checkpoint.last()
+    def state(self, committed: CommittedBatch) -> QueryState:
+        """The state after a micro-batch."""
         state = self._state(committed)
-        if isinstance(self._plan, EmittedPlan):
+        if isinstance(self._context.plan, EmittedPlan):
             windows = {side.stream: state.windows[side.name] for side in self._graph.sides}
-            return timed_state_of(self._plan, committed, windows, self._plan.retains, state.operators)
-        return state_of(self._plan, committed, state.waiting, state.windows, on_one_scale=True)
+            return timed_state_of(
+                self._context.plan, committed, windows, self._context.plan.retains, state.operators
+            )
+        return state_of(self._context.plan, committed, state.waiting, state.windows, on_one_scale=True)
 
     def _state(self, committed: CommittedBatch) -> _InAll:
         def retained(name: str) -> RetainedRowsOf:

@@ -18,15 +18,17 @@ from windrow.kernels.advance import Ended
 from windrow.kernels.advance.retained_rows import GONE, Bools, Places, RetainedRows
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
-from windrow.spark.live.micro_batches.host import BUFFERED, by_kind
-from windrow.spark.live.micro_batches.in_memory import CollectedBatch, numbered, waiting_schema
+from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, numbered, waiting_schema
 from windrow.spark.live.micro_batches.stream_views import StreamViews
 from windrow.spark.live.plans.live_plan import RowtimePlan
 from windrow.spark.live.reports.state_table import RetainedRowsOf, retained_of
 from windrow.spark.logs.micro_batch import InstantSpan, upwards
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 
-__all__ = ["Buffered", "ClauseState", "first_before", "rows_before"]
+__all__ = ["BUFFERED", "Buffered", "ClauseState", "first_before", "rows_before"]
+
+BUFFERED = "held-"
+"""The prefix of the names of buffered rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,12 +166,22 @@ class ClauseState:
         """The state after a micro-batch, in the form of
         :func:`windrow.spark.live.reports.state_table.state_of`.
         """
+        waiting, windows = {}, {}
+        for name in self.names(committed):
+            if name.startswith(BUFFERED):
+                stream = name.removeprefix(BUFFERED)
+                scale = self._plan.catalog.streams[stream].scale
+                waiting[stream] = self._counted(committed, name, scale, [ROWTIME])
+            else:
+                windows[name] = self._counted(committed, name, self._plan.scale, self._plan.rowtimes)
+        return waiting, windows
 
-        def count(name: str, scale: TimeScale, columns: Sequence[str]) -> RetainedRowsOf:
-            size = sum(self._checkpoint.chunk_bytes(committed, kind) for kind in (name, f"{name}{GONE}"))
-            return retained_of(self.retained(committed, name).tables(*columns), size, scale, columns)
-
-        return by_kind(self._plan, self.names(committed), count)
+    def _counted(
+        self, committed: CommittedBatch, name: str, scale: TimeScale, columns: Sequence[str]
+    ) -> RetainedRowsOf:
+        """The count of the rows retained under a name, with these columns of rowtimes."""
+        size = sum(self._checkpoint.chunk_bytes(committed, kind) for kind in (name, f"{name}{GONE}"))
+        return retained_of(self.retained(committed, name).tables(*columns), size, scale, columns)
 
     # -- a micro-batch -----------------------------------------------------------------------------
 

@@ -9,66 +9,71 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType
 
 from windrow.kernels.advance.retained_rows import Bools, Marks, Places, RetainedRows
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of, is_one_clause
-from windrow.spark.live.micro_batches.clause_state import Buffered, ClauseState, first_before
-from windrow.spark.live.micro_batches.host import BUFFERED, Done, Retained
-from windrow.spark.live.micro_batches.in_memory import InMemorySteps
+from windrow.spark.live.micro_batches.clause_state import BUFFERED, Buffered, ClauseState, first_before
+from windrow.spark.live.micro_batches.context import LiveContext
+from windrow.spark.live.micro_batches.entry_reader import EntryReader
+from windrow.spark.live.micro_batches.steps import Done, Retained, Steps
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.upstream import EMITTED
 from windrow.spark.live.reports.state_table import QueryState, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink
 
 __all__ = ["ClauseSteps"]
 
 
-class ClauseSteps(InMemorySteps):
-    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which documents the parameters."""
+class ClauseSteps(Steps):
+    """Runs clauses: in memory where the query is one of them, else each in turn.
 
-    def __init__(
-        self, plan: ClausePlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
-    ) -> None:
-        super().__init__(plan, sink, folder, envelope, on_late)
-        self._query = plan
+    Parameters
+    ----------
+    plan
+        The query.
+    context
+        The same, as it runs.
+    """
+
+    def __init__(self, plan: ClausePlan, context: LiveContext) -> None:
+        self._query, self._context = plan, context
+        self._entries = EntryReader(context)
         self._cached: list[DataFrame] = []
+        self._closed = ClosedPartitions(plan.ends if context.takes_any_order else {})
         self._alone = _Alone.of(plan, self._closed)
-        sources = {name: stream for _, name, stream in self.streams()}
+        sources = {name: stream for _, name, stream in context.streams()}
         key = () if self._alone is None else self._alone.key
-        self._state = ClauseState(plan, self._checkpoint, sources, plan.retained(), key)
+        self._state = ClauseState(plan, context.checkpoint, sources, plan.retained(), key)
 
-    @property
-    def _result(self) -> StructType:
-        return self._query.outer.schema
+    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
+        """All arriving entries; of `frames`, in place of the streams' own."""
+        return self._context.input(frames, self._context.idle_ticks(frames))
 
-    def _release(self) -> None:
+    def release(self) -> None:
         """Release the caches of a micro-batch."""
         while self._cached:
             self._cached.pop().unpersist()
 
-    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Judge the entries, advance the clauses, and pass their rows to the sink."""
-        collected = self._collected_batch(batch, before)
+        collected = self._entries.read(batch, before)
         found, alone, plan = collected.found, self._alone, self._query
-        self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
+        self._context.late.set_aside({name: one.late for name, one in found.items()}, number)
         positions = collected.positions
         closes = self._closed.take(number, before.number, before.positions, positions)
-        until, origin, marks = self._frontier(positions), before.origin, dict(before.marks)
+        until, origin, marks = self._context.frontier(positions), before.origin, dict(before.marks)
         moved = until is not None and (before.frontier is None or until > before.frontier)
         buffered = self._state.buffered(collected, before)
         to_retain = self._state.unchanged(before)
         if moved and until is not None and origin is None:
-            origin = first_before(until, self._scale, buffered.rows())
+            origin = first_before(until, self._context.scale, buffered.rows())
         moved = moved and origin is not None
         reaches, emitted = until if moved else before.frontier, 0
         if alone is not None:
@@ -93,7 +98,7 @@ class ClauseSteps(InMemorySteps):
                 emitted = self._write_output(plan, output, before, number, marks)
                 to_retain |= span.to_retain
         used = sum(rows.num_rows for rows in due.values())
-        counts = self._counts(collected, before, used, emitted)
+        counts = collected.counts(before, used, emitted)
         frontier = before.frontier if origin is None or until is None else until
         chunks = self._state.write(to_retain, buffered)
         committed = CommittedBatch(number, positions, frontier, origin, counts, chunks, marks)
@@ -108,25 +113,29 @@ class ClauseSteps(InMemorySteps):
         marks: dict[str, int],
     ) -> int:
         """Write the rows of a micro-batch to the sink; to a stream, with the bound of later output."""
-        sink, rows, columns = self._sink, output.rows, plan.columns
-        with self._gateway.translated():
+        sink, rows, columns = self._context.sink, output.rows, plan.columns
+        with self._context.gateway.translated():
             if isinstance(sink, IntoStream):
                 least = output.find_least()
                 if least is not None:
                     marks[EMITTED] = least
                 stream = plan.as_stream(self._framed(rows), tuple(columns))
                 return sink.insert(stream, least, before.counts.get("rows_emitted", 0))
-            into = self._table_sink(columns)
+            into = self._context.table_sink(plan.outer.schema, columns)
             if into is not None:
                 return into.write_table(rows if isinstance(rows, pa.Table) else rows.toArrow(), number)
             return sink.write(self._framed(rows), number) or 0
 
     def _framed(self, rows: pa.Table | DataFrame) -> DataFrame:
-        return frame_of_collected(self._spark, rows, self._result) if isinstance(rows, pa.Table) else rows
+        return (
+            frame_of_collected(self._context.spark, rows, self._query.outer.schema)
+            if isinstance(rows, pa.Table)
+            else rows
+        )
 
     # -- what is retained --------------------------------------------------------------------------------
 
-    def _retained(self, committed: CommittedBatch) -> Retained:
+    def retained(self, committed: CommittedBatch) -> Retained:
         """The buffered rows, and those that the clauses retain; these may emit before the watermark of the
         sources.
         """
@@ -136,10 +145,9 @@ class ClauseSteps(InMemorySteps):
         reached = {"frontier": committed.marks[EMITTED]} if EMITTED in committed.marks else {}
         return Retained(buffered, retained, reached)
 
-    def state(self) -> QueryState:
-        """The state after the last micro-batch."""
-        committed = self._checkpoint.last()
-        return state_of(self._plan, committed, *self._state.reported(committed))
+    def state(self, committed: CommittedBatch) -> QueryState:
+        """The state after a micro-batch."""
+        return state_of(self._query, committed, *self._state.reported(committed))
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,9 @@ from pyspark.sql import functions as F
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
-from windrow.spark.live.micro_batches.clause_state import ClauseState, first_before
+from windrow.spark.live.micro_batches.clause_state import BUFFERED, ClauseState, first_before
 from windrow.spark.live.micro_batches.direct_input import Reading
-from windrow.spark.live.micro_batches.host import BUFFERED
-from windrow.spark.live.micro_batches.in_memory import CollectedBatch
+from windrow.spark.live.micro_batches.entry_reader import CollectedBatch
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.plans.upstream import Upstream

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -32,12 +31,13 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import Arrivals
-from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
+from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.input.ticks import TickFiles
+from windrow.spark.live.micro_batches.context import LiveContext
 from windrow.spark.live.micro_batches.emit_rows import ROWS, EmittedRows, entering, with_rows
-from windrow.spark.live.micro_batches.host import Done, Retained
-from windrow.spark.live.micro_batches.in_memory import CollectedBatch, InMemorySteps
+from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, EntryReader
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged, judging
+from windrow.spark.live.micro_batches.steps import Done, Retained, Steps
 from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_by_spark import EmittedBySpark
@@ -96,25 +96,28 @@ class _Known:
     carried: Carried | None = None
 
 
-class EmittedSteps(InMemorySteps):
-    """Runs micro-batches of EMIT; the parameters are those of :class:`~.host.MicroBatches`."""
+class EmittedSteps(Steps):
+    """Runs a query with EMIT.
 
-    _timed = True
-    _reads_all = False
+    Parameters
+    ----------
+    plan
+        The query.
+    context
+        The same, as it runs.
+    """
 
-    def __init__(
-        self, plan: EmittedPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
-    ) -> None:
-        super().__init__(plan, sink, folder, envelope, on_late)
-        self._query = plan
+    def __init__(self, plan: EmittedPlan, context: LiveContext) -> None:
+        self._query, self._context = plan, context
         self._judges = bool(plan.query.timed.judgings)
+        self._entries = EntryReader(context, self._reading, timed=True, judges=self._judges)
         self._named = {
             name: known.stream for name, known in plan.catalog.named.items() if name in plan.streams
         }
-        self._files = TickFiles(folder / "ticks") if plan.is_endless else None
+        self._files = TickFiles(context.folder / "ticks") if plan.is_endless else None
         self._known_last: _Known | None = None
         self._rows = EmittedRows(
-            plan, self._checkpoint, self._conditions, lambda: self._gateway, self._read_by_operators
+            plan, context.checkpoint, self._conditions, lambda: context.gateway, self._read_by_operators
         )
 
     def _read_by_operators(self, name: str) -> list[str]:
@@ -122,20 +125,23 @@ class EmittedSteps(InMemorySteps):
 
     # -- ticks -----------------------------------------------------------------------------------------
 
-    def _ticks(self, frames: Mapping[str, DataFrame] | None) -> DataFrame | None:
-        """The ticks, as entries under an empty name."""
+    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
+        """All arriving entries, with ticks; those of `frames` in place of the streams' own, with ticks under
+        an empty name.
+        """
         if frames is not None:
-            return frames.get("")
-        return None if self._files is None else self._files.arriving(self._spark)
+            return self._context.input(frames, frames.get(""))
+        ticks = None if self._files is None else self._files.arriving(self._context.spark)
+        return self._context.input(None, ticks)
 
     @property
     def wants(self) -> int | None:
         """When the query needs a tick."""
-        return self._checkpoint.last().counts.get("wanted")
+        return self._context.checkpoint.last().counts.get("wanted")
 
     def tick(self, instant: int) -> None:
         """Put a tick for an instant into the inputs that have not reached it."""
-        positions = self._checkpoint.last().positions
+        positions = self._context.checkpoint.last().positions
         for name, stream in self._named.items():
             if name not in positions or positions[name].ptime < instant:
                 stream.tick()
@@ -144,33 +150,28 @@ class EmittedSteps(InMemorySteps):
 
     # -- in memory -------------------------------------------------------------------------------------
 
-    @property
-    def _result(self) -> StructType:
-        return self._changes_schema
-
     @cached_property
     def _changes_schema(self) -> StructType:
-        return self._query.query.emitted(self._envelope).schema
+        return self._query.query.emitted(self._context.envelope).schema
 
     @cached_property
     def _first_evaluation(self) -> EmitEvaluation:
         """The evaluation of the query, without state: its operators, or Spark if a part of it has none."""
-        gateway = Gateway(self._spark, self._plan.gateway.parameters)
-        folder = self._checkpoint.folder.resolve() / ".flow"
-        evaluation = EmittedFlow(gateway, self._query, self._envelope, folder)
+        gateway = self._context.new_gateway()
+        folder = self._context.checkpoint.folder.resolve() / ".flow"
+        evaluation = EmittedFlow(gateway, self._query, self._context.envelope, folder)
         return (
-            evaluation if evaluation.why_not is None else EmittedBySpark(gateway, self._query, self._envelope)
+            evaluation
+            if evaluation.why_not is None
+            else EmittedBySpark(gateway, self._query, self._context.envelope)
         )
 
-    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Judge the entries, advance the operators, and pass the changes to the sink."""
         try:
-            return self._take(self._collected_batch(batch, before), number, before)
+            return self._take(self._entries.read(batch, before), number, before)
         except UnmatchedError as error:
             raise unstable(error) from None
-
-    def _constant(self) -> list[str]:
-        return [name for name in super()._constant() if name != STREAM]  # ticks are no rows
 
     def _reading(
         self,
@@ -194,8 +195,8 @@ class EmittedSteps(InMemorySteps):
         judged = self._judged(
             before, {name: one.below for name, one in collected.found.items()}, marks, until
         )
-        refused = {name: self._late(name, one.late) for name, one in collected.found.items()}
-        self._set_late_aside(
+        refused = {name: self._context.late.frame(name, one.late) for name, one in collected.found.items()}
+        self._context.late.set_aside(
             {name: self._all_late(name, late, judged) for name, late in refused.items()}, number
         )
         known, self._known_last = self._known_before(before), None  # if this fails, it is read again
@@ -211,10 +212,10 @@ class EmittedSteps(InMemorySteps):
             used += sum(int(entering(state.retained, frontier, until).sum()) for state in rows.values())
             self._refuse_late(known.evaluation, marks, (frontier, until))
             changed = self._changes_by(known.evaluation, rows, marks, (frontier, until), origin)
-            if isinstance(self._sink, IntoStream):
+            if isinstance(self._context.sink, IntoStream):
                 emitted = self._insert(self._frame_of(changed), marks, until, before)
             else:
-                emitted = self._put(self._sink, changed, number)
+                emitted = self._put(self._context.sink, changed, number)
             frontier = until
         carried = self._carried(
             known, rows, marks, frontier, number, has_punctuation=any(punctuations.values())
@@ -250,7 +251,7 @@ class EmittedSteps(InMemorySteps):
         """
         if self._query.emits_at_once or self._query.has_sessions:
             return False
-        streams = [(name, stream.live) for _, name, stream in self.streams()]
+        streams = [(name, stream.live) for _, name, stream in self._context.streams()]
         by_time = [
             any(isinstance(each, ClosedKeys) for each in part)
             for name, _ in streams
@@ -288,7 +289,9 @@ class EmittedSteps(InMemorySteps):
             return last
         if evaluation.forgets:
             evaluation.forget(marks, frontier - self._query.delay)
-        return Carried.written(self._checkpoint, number, frontier, evaluation.retained, evaluation.state)
+        return Carried.written(
+            self._context.checkpoint, number, frontier, evaluation.retained, evaluation.state
+        )
 
     def _merged(
         self, rows: Mapping[str, InputState], committed: CommittedBatch, carried: Carried | None
@@ -298,7 +301,7 @@ class EmittedSteps(InMemorySteps):
         for name, state in rows.items():
             merged[name], new = state.merged(committed.number)
             own = f"{ROWS}{name}"
-            chunks[own] = self._checkpoint.write_chunks(own, merged[name].chunks, new)
+            chunks[own] = self._context.checkpoint.write_chunks(own, merged[name].chunks, new)
         committed = replace(committed, chunks=chunks)
         return merged, committed if carried is None else carried.named(committed)
 
@@ -306,13 +309,13 @@ class EmittedSteps(InMemorySteps):
         """The state after the last micro-batch: in memory, or recomputed from its retained rows."""
         if self._known_last is not None and self._known_last.number == before.number:
             return self._known_last
-        rows = {name: self._rows.after(before, name) for _, name, _ in self.streams()}
+        rows = {name: self._rows.after(before, name) for _, name, _ in self._context.streams()}
         evaluation = self._first_evaluation.emptied()
         evaluation.add_punctuation(before.punctuations)
         carried = Carried.of(before)
         if carried is not None:
             assert isinstance(evaluation, EmittedFlow)
-            evaluation.restore(carried.read(self._checkpoint))
+            evaluation.restore(carried.read(self._context.checkpoint))
         since = None if carried is None else carried.at
         if before.frontier is not None and before.frontier != since:
             assert before.origin is not None
@@ -335,7 +338,7 @@ class EmittedSteps(InMemorySteps):
         for name, state in rows.items():
             is_entering = pa.array(entering(state.retained, first, until))
             new_rows[name] = state.retained.rows.filter(is_entering).combine_chunks()
-        with self._gateway.translated():
+        with self._context.gateway.translated():
             return evaluation.advance(new_rows, marks, since, until, origin)
 
     def _refuse_late(
@@ -358,10 +361,10 @@ class EmittedSteps(InMemorySteps):
     def _put(self, sink: Sink, changed: pa.Table | DataFrame, number: int) -> int:
         """Write changes to the sink."""
         if isinstance(changed, pa.Table):
-            into = self._table_sink(changed.column_names)
+            into = self._context.table_sink(self._changes_schema, changed.column_names)
             if into is not None:
                 return into.write_table(changed, number)
-        with self._gateway.translated():
+        with self._context.gateway.translated():
             return sink.write(self._frame_of(changed), number) or 0
 
     def _frame_of(self, changed: pa.Table | DataFrame) -> DataFrame:
@@ -371,16 +374,18 @@ class EmittedSteps(InMemorySteps):
         schema, inner = self._changes_schema, StructType()
         for at, field in enumerate(schema):
             inner = inner.add(f"o{at}", field.dataType)
-        return frame_of_collected(self._spark, changed.rename_columns(inner.names), inner).toDF(*schema.names)
+        return frame_of_collected(self._context.spark, changed.rename_columns(inner.names), inner).toDF(
+            *schema.names
+        )
 
     # -- rows that are late for a group ----------------------------------------------------------------
 
     @cached_property
     def _conditions(self) -> WatermarkConditions:
         def gateway() -> Gateway:
-            return Gateway(self._spark, self._plan.gateway.parameters)
+            return self._context.new_gateway()
 
-        return WatermarkConditions(gateway, self._checkpoint.folder.resolve())
+        return WatermarkConditions(gateway, self._context.checkpoint.folder.resolve())
 
     def _judged(
         self,
@@ -393,8 +398,10 @@ class EmittedSteps(InMemorySteps):
         below = {}
         for name, rows in new_rows.items() if self._judges else ():
             own = f"{_BELOW}{name}"
-            waited = [self._checkpoint.read_chunk(own, int(chunk)) for chunk in before.chunks.get(own, {})]
-            names = self._schema_apart(name, ARRIVED, BEFORE).names
+            waited = [
+                self._context.checkpoint.read_chunk(own, int(chunk)) for chunk in before.chunks.get(own, {})
+            ]
+            names = self._context.late.schema(name, ARRIVED, BEFORE).names
             parts = [part.select(names) for part in (*waited, rows) if part is not None]
             if parts:
                 below[name] = pa.concat_tables([part.cast(parts[-1].schema) for part in parts])
@@ -402,7 +409,7 @@ class EmittedSteps(InMemorySteps):
 
     def _all_late(self, name: str, refused: DataFrame | None, apart: JudgedEntries) -> DataFrame | None:
         """The late rows of a stream: below a bound or closed by punctuation, and late for a group."""
-        late = self._late(name, apart.late.get(name))
+        late = self._context.late.frame(name, apart.late.get(name))
         return refused if late is None else late if refused is None else refused.unionByName(late)
 
     def _with_waiting(self, committed: CommittedBatch, waiting: Mapping[str, pa.Table]) -> CommittedBatch:
@@ -410,7 +417,7 @@ class EmittedSteps(InMemorySteps):
         buffered.
         """
         chunks = {
-            (own := f"{_BELOW}{name}"): self._checkpoint.write_chunks(
+            (own := f"{_BELOW}{name}"): self._context.checkpoint.write_chunks(
                 own, {committed.number: rows.num_rows}, {committed.number: rows}
             )
             for name, rows in waiting.items()
@@ -430,22 +437,11 @@ class EmittedSteps(InMemorySteps):
             for name, found in arrivals.items()
         }
 
-    @property
-    def _sources_of_time(self) -> list[int]:
-        """The numbers of the sources with Spark's processing time: streaming DataFrames, and ticks."""
-        return [*(place for place, _, stream in self.streams() if not stream.is_log), TICKS]
-
-    def _now(self, last: int | None, before: CommittedBatch) -> int:
-        """The processing time of entries from streaming DataFrames: later than that of the last micro-batch.
-
-        `last` is the greatest time of such entries; None if there are none.
-        """
-        earlier = before.counts.get("now", 0)
-        return earlier if last is None else max(last, earlier + 1)
-
     def _until(self, positions: Mapping[str, Position], now: int) -> int | None:
         """The processing time up to which all streams are complete."""
-        reached = [positions[name].ptime if stream.is_log else now for _, name, stream in self.streams()]
+        reached = [
+            positions[name].ptime if stream.is_log else now for _, name, stream in self._context.streams()
+        ]
         return min(reached) or None
 
     def _origin(self, firsts: Sequence[int], before: CommittedBatch) -> int | None:
@@ -462,7 +458,7 @@ class EmittedSteps(InMemorySteps):
     ) -> int | None:
         """When the query needs a tick: when something is due, streams wait for each other, or become idle."""
         wanted = [] if due is None else [due]
-        for _, name, stream in self.streams():
+        for _, name, stream in self._context.streams():
             reached = positions[name].ptime if stream.is_log else now
             if reached > (frontier or 0):
                 wanted.append(reached + _GRACE)
@@ -510,7 +506,7 @@ class EmittedSteps(InMemorySteps):
             back_to = self._back_to(done.oldest, frontier)
             marks = {name: _pruned(each, back_to) for name, each in marks.items()}
             schemas = {
-                name: pattern_schema(stream_kinds(self._plan.catalog.streams[name])) for name in punctuations
+                name: pattern_schema(stream_kinds(self._query.catalog.streams[name])) for name in punctuations
             }
             punctuations = {
                 name: folded(logged, back_to, schemas[name]) for name, logged in punctuations.items()
@@ -523,25 +519,28 @@ class EmittedSteps(InMemorySteps):
         self, changes: DataFrame, marks: Mapping[str, Marks], until: int, before: CommittedBatch
     ) -> int:
         """Insert complete rows into the target stream, with the bound of all others; returns how many."""
-        assert isinstance(self._sink, IntoStream)
-        gateway = Gateway(self._spark, self._query.gateway.parameters)
+        assert isinstance(self._context.sink, IntoStream)
+        gateway = self._context.new_gateway()
         bound = self._query.rowtime_until(gateway, marks, until)
         with gateway.translated():
             rows = self._query.as_stream(changes)
-            return self._sink.insert(rows, bound, before.counts.get("rows_emitted", 0))
+            return self._context.sink.insert(rows, bound, before.counts.get("rows_emitted", 0))
 
-    def state(self) -> QueryState:
-        """The state after the last micro-batch, with reasons."""
-        committed = self._checkpoint.last()
-        retained = {name: self._retained_of(committed, name) for _, name, _ in self.streams()}
+    def state(self, committed: CommittedBatch) -> QueryState:
+        """The state after a micro-batch, with reasons."""
+        retained = {name: self._retained_of(committed, name) for _, name, _ in self._context.streams()}
         return timed_state_of(
-            self._plan, committed, retained, self._query.retains, self._operators_of(committed)
+            self._query, committed, retained, self._query.retains, self._operators_of(committed)
         )
 
     def _operators_of(self, committed: CommittedBatch) -> Counted | None:
         """The state of operators in place of rows."""
         carried = Carried.of(committed)
-        return None if carried is None else Counted(carried.rows, carried.size(self._checkpoint, committed))
+        return (
+            None
+            if carried is None
+            else Counted(carried.rows, carried.size(self._context.checkpoint, committed))
+        )
 
     def _retained_of(self, committed: CommittedBatch, name: str) -> Counted:
         """The retained rows of a stream after a micro-batch."""
@@ -549,9 +548,9 @@ class EmittedSteps(InMemorySteps):
         if own not in committed.chunks:
             return Counted()
         rows = self._rows.after(committed, name).retained.rows
-        return Counted.of(rows.column(ROWTIME), self._checkpoint.chunk_bytes(committed, own))
+        return Counted.of(rows.column(ROWTIME), self._context.checkpoint.chunk_bytes(committed, own))
 
-    def _retained(self, committed: CommittedBatch) -> Retained:
+    def retained(self, committed: CommittedBatch) -> Retained:
         """The entries buffered until their processing time, and the rows of streams."""
         rows = [chunks for name, chunks in committed.chunks.items() if not name.startswith(_BELOW)]
         return Retained(committed.counts["rows_buffered"], sum(sum(chunks.values()) for chunks in rows))

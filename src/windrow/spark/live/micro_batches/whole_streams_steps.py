@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from windrow.kernels.punctuated import Delta as Fed
 from windrow.kernels.punctuated import ProjectOperator
@@ -20,14 +18,15 @@ from windrow.punctuations.pattern import put_together
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
-from windrow.spark.live.micro_batches.host import Done, Retained
-from windrow.spark.live.micro_batches.in_memory import InMemorySteps
+from windrow.spark.live.micro_batches.context import LiveContext
+from windrow.spark.live.micro_batches.entry_reader import EntryReader
+from windrow.spark.live.micro_batches.steps import Done, Retained, Steps
 from windrow.spark.live.operators.punctuated.new_punctuation import new_patterns, reached, schema_of
 from windrow.spark.live.operators.punctuated.row_maps import RowMap, arrow_schema
 from windrow.spark.live.plans.whole_streams_plan import NOT_CLOSED, WholeStreamsPlan
+from windrow.spark.live.reading.whole_stream_queries import Blocking
 from windrow.spark.live.reports.state_table import QueryState, StateRow, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.columns_taken import columns_taken
 from windrow.spark.logs.live_source import PRODUCER
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
@@ -76,29 +75,33 @@ class _State:
         return {name: {str(chunk): rows for chunk, rows in own.items()} for name, own in files.items()}
 
 
-class WholeStreamsSteps(InMemorySteps):
-    """Runs the micro-batches of SELECT STREAM; the parameters are those of :class:`~.host.MicroBatches`.
+class WholeStreamsSteps(Steps):
+    """Runs SELECT STREAM over whole streams.
 
     A micro-batch writes its input to a file. Now and then it writes the state of all operators instead; a
     restart reads that, and processes the input since. So a micro-batch writes about as much as it reads.
+
+    Parameters
+    ----------
+    plan
+        The query.
+    blocking
+        Its operators.
+    context
+        The query, as it runs.
     """
 
-    _plan: WholeStreamsPlan
-
-    def __init__(
-        self, plan: WholeStreamsPlan, sink: Sink | IntoStream, folder: Path, envelope: str, on_late: str
-    ) -> None:
-        self._blocking = plan.blocking
-        super().__init__(plan, sink, folder, envelope, on_late)
+    def __init__(self, plan: WholeStreamsPlan, blocking: Blocking, context: LiveContext) -> None:
+        self._plan, self._blocking, self._context = plan, blocking, context
+        self._entries = EntryReader(context)
         self._known: tuple[int, _State] | None = None
 
-    @property
-    def _result(self) -> StructType:
-        return self._blocking.result
+    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
+        """All arriving entries; of `frames`, in place of the streams' own."""
+        return self._context.input(frames, self._context.idle_ticks(frames))
 
-    def state(self) -> QueryState:
-        """The state after the last micro-batch."""
-        committed = self._checkpoint.last()
+    def state(self, committed: CommittedBatch) -> QueryState:
+        """The state after a micro-batch."""
         state = self._state(committed)
         counts = [] if state.carry is None else state.carry.retained
         found = state_of(self._plan, committed, {}, {})
@@ -110,35 +113,35 @@ class WholeStreamsSteps(InMemorySteps):
         ]
         return QueryState((*found.rows, *operators))
 
-    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Judge the entries, advance the operators, and pass the final rows to the sink."""
-        collected = self._collected_batch(batch, before)
+        collected = self._entries.read(batch, before)
         counts = dict(before.counts)
         state = self._state(before)
         self._known = None  # the state changes now: if this fails, it is read from the files again
         fed = self._tables(is_first=before.number < 0)
-        late = {}
+        late: dict[str, pa.Table | None] = {}
         for name, one in collected.found.items():
             rows, wrong = self._within(name, one.rows, counts)
-            late[name] = self._late(name, _together(one.late, wrong))
+            late[name] = _together(one.late, wrong)
             stream = self._plan.catalog.streams[name]
             seen = (before.counts.get(_SEEN + name), counts.get(_SEEN + name))
             punctuations = self._punctuations(name, stream, (before.positions.get(name), one.position), seen)
             fed[name] = Fed(_columns(name, stream, rows), punctuations)
-        self._set_late_aside(late, number)
+        self._context.late.set_aside(late, number)
         emitted, state.carry = self._blocking.graph.advance(state.carry, fed)
         count = self._put(emitted, number, before.counts.get("rows_emitted", 0))
         positions = collected.positions
-        frontier = self._frontier(positions)
+        frontier = self._context.frontier(positions)
         fed_rows = sum(fed[name].rows.num_rows for name in collected.found)
-        counts |= self._counts(collected, before, fed_rows, count)
+        counts |= collected.counts(before, fed_rows, count)
         counts["rows_late"] += counts.get(_LATE, 0)
         self._store(state, fed, number)
         committed = CommittedBatch(number, positions, frontier, before.origin, counts, state.chunks)
         self._known = number, state  # which counts once it is committed
         return Done(committed, collected.count, count)
 
-    def _retained(self, committed: CommittedBatch) -> Retained:
+    def retained(self, committed: CommittedBatch) -> Retained:
         """The state of the operators."""
         carry = self._state(committed).carry
         return Retained(0, 0 if carry is None else sum(map(sum, carry.retained)))
@@ -149,13 +152,13 @@ class WholeStreamsSteps(InMemorySteps):
         """The tables beside the streams: all of their rows arrive in the first micro-batch."""
         fed = {}
         for key, text in self._blocking.tables.items():
-            frame = self._gateway.sql(text)
+            frame = self._context.gateway.sql(text)
             names = [f"{key}_{at}" for at in range(len(frame.columns))]
             frame = frame.toDF(*names)
             schema = arrow_schema(frame.schema)
             rows = schema.empty_table()
             if is_first:
-                with self._gateway.translated():
+                with self._context.gateway.translated():
                     rows = frame.toArrow().cast(schema)
             fed[key] = Fed(rows, (EVERYTHING,) if is_first else ())
         return fed
@@ -206,9 +209,9 @@ class WholeStreamsSteps(InMemorySteps):
         )
         carry: FlowCarry | None = None
         for chunk in base:
-            carry = from_stored(self._checkpoint.read_chunk(_CARRY, chunk))
+            carry = from_stored(self._context.checkpoint.read_chunk(_CARRY, chunk))
         for chunk in arrived:
-            fed = from_stored(self._checkpoint.read_chunk(_ARRIVED, chunk))
+            fed = from_stored(self._context.checkpoint.read_chunk(_ARRIVED, chunk))
             _, carry = self._blocking.graph.advance(carry, fed)
         return _State(carry, base, arrived)
 
@@ -219,22 +222,22 @@ class WholeStreamsSteps(InMemorySteps):
             return
         state.arrived = {**state.arrived, number: rows}
         if not state.is_long:
-            self._checkpoint.write_chunk(_ARRIVED, number, stored(dict(fed)))
+            self._context.checkpoint.write_chunk(_ARRIVED, number, stored(dict(fed)))
             return
         assert state.carry is not None
         state.base, state.arrived = {number: sum(map(sum, state.carry.retained))}, {}
-        self._checkpoint.write_chunk(_CARRY, number, stored(state.carry))
+        self._context.checkpoint.write_chunk(_CARRY, number, stored(state.carry))
 
     # -- what goes out -------------------------------------------------------------------------------
 
     def _put(self, emitted: Fed, number: int, before: int) -> int:
         """Write rows to the sink, which has received `before` rows so far; returns how many."""
-        sink, names, rows = self._sink, list(self._blocking.names), emitted.rows
-        into = self._table_sink(names)
+        sink, names, rows = self._context.sink, list(self._blocking.names), emitted.rows
+        into = self._context.table_sink(self._blocking.result, names)
         if into is not None:
             return into.write_table(rows.rename_columns(names), number)
-        frame = frame_of_collected(self._spark, rows, self._result)
-        with self._gateway.translated():
+        frame = frame_of_collected(self._context.spark, rows, self._blocking.result)
+        with self._context.gateway.translated():
             if isinstance(sink, IntoStream):
                 return self._insert(sink, frame, emitted.punctuations, before)
             return sink.write(frame.toDF(*names), number) or 0
@@ -247,7 +250,7 @@ class WholeStreamsSteps(InMemorySteps):
         rowtime = columns.index(sink.stream.definition.rowtime.column)
         place = F.expr(scale.of_column(frame.columns[rowtime], scale.kind, scale.unit))
         stream = Stream(frame.withColumn(ROWTIME, place), tuple(frame.columns), scale, ())
-        own_types, wanted = arrow_schema(self._result), sink.stream.definition.columns
+        own_types, wanted = arrow_schema(self._blocking.result), sink.stream.definition.columns
         same = {
             own: name
             for own, name in zip(own_types.names, columns, strict=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -31,15 +30,16 @@ from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
-from windrow.spark.live.micro_batches.host import Done, Retained
-from windrow.spark.live.micro_batches.in_memory import InMemorySteps
+from windrow.spark.live.micro_batches.context import LiveContext
+from windrow.spark.live.micro_batches.entry_reader import EntryReader
+from windrow.spark.live.micro_batches.steps import Done, Retained, Steps
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
-from windrow.spark.live.plans.live_plan import ContinuousPlan, RowtimePlan
+from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.reading.closed_keys import without_closed_keys
-from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
+from windrow.spark.live.reading.windowed_query import WindowedSide
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink
@@ -53,53 +53,58 @@ _PASSED = "passed"
 """The name of the mark of a query that passes rows on: all rows before this instant have been emitted."""
 
 
-class WindowedSteps(InMemorySteps):
-    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which documents the parameters."""
+class WindowedSteps(Steps):
+    """Runs a CQL query: its windows advance, and affected rows are recomputed.
 
-    def __init__(
-        self,
-        plan: RowtimePlan,
-        windowed: WindowedQuery,
-        sink: Sink | IntoStream,
-        folder: Path,
-        envelope: str,
-        on_late: str,
-    ) -> None:
-        super().__init__(plan, sink, folder, envelope, on_late)
-        self._windowed, self._forgets = windowed, plan.forgets
+    Parameters
+    ----------
+    plan
+        The query.
+    context
+        The same, as it runs.
+    """
+
+    def __init__(self, plan: ContinuousPlan, context: LiveContext) -> None:
+        self._plan, self._context = plan, context
+        self._windowed, self._forgets = plan.windowed, plan.forgets
+        self._entries = EntryReader(context, self._reading)
         self._closed, self._may_be_final = ClosedPartitions(plan.ends), False
         self._known: tuple[int, dict[str, InputState]] | None = None
         self._goes_on: Operated | None = None
         self._carried: Carried | None = None
         self._relation = WindowedRelation(
-            self._gateway,
-            windowed,
-            self._checkpoint.folder.resolve(),
+            self._context.gateway,
+            self._windowed,
+            self._context.checkpoint.folder.resolve(),
             self._columns.rows,
         )
         self._behind: ClausesBehind | None = None
-        if isinstance(plan, ContinuousPlan) and plan.follows:
-            streams = {name: stream for _, name, stream in self.streams()}
+        if plan.follows:
+            streams = {name: stream for _, name, stream in self._context.streams()}
             read = {side.stream for side in self._sides}
             self._behind = ClausesBehind(
-                plan, read, streams, self._checkpoint, self._closed, self._read_by_windows
+                plan, read, streams, self._context.checkpoint, self._closed, self._read_by_windows
             )
+
+    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
+        """All arriving entries; of `frames`, in place of the streams' own."""
+        return self._context.input(frames, self._context.idle_ticks(frames))
 
     @property
     def _sides(self) -> list[WindowedSide]:
         """The windows of live streams, and of the output of clauses."""
         return [side for side in self._windowed.windows if side.made is None]
 
-    def _release(self) -> None:
+    def release(self) -> None:
         """Release the caches of clauses for a micro-batch."""
         if self._behind is not None:
             self._behind.drop_cached()
 
-    def _evaluated(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
+    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Judge the entries, advance the windows, and pass the changes to the sink."""
-        collected = self._collected_batch(batch, before)
+        collected = self._entries.read(batch, before)
         found = collected.found
-        self._set_late_aside({name: self._late(name, one.late) for name, one in found.items()}, number)
+        self._context.late.set_aside({name: one.late for name, one in found.items()}, number)
         positions = collected.positions
         is_known = self._known is not None and self._known[0] == before.number
         states = self._states(before)
@@ -115,7 +120,7 @@ class WindowedSteps(InMemorySteps):
         closes = self._closed.take(number, before.number, before.positions, positions)
         behind, row_count = self._behind, sum(one.rows.num_rows for one in found.values())
         waited = self._waiting(states) + row_count + (0 if behind is None else behind.waiting(before))
-        until = self._frontier(positions)
+        until = self._context.frontier(positions)
         if behind is None:
             arrived = Arrived({name: one.rows for name, one in found.items()}, until)
         else:
@@ -145,19 +150,19 @@ class WindowedSteps(InMemorySteps):
         used = waited - self._waiting(states) - arrived.waiting
         if (closes or self._may_be_final) and self._windowed.sides and self._windowed.over_windows is None:
             states, self._may_be_final = without_closed_keys(self._windowed, states, self._closed)
-        counts = self._counts(collected, before, used, emitted)
+        counts = collected.counts(before, used, emitted)
         if self._goes_on is not None and frontier is not None:
             states = self._carried_over(self._goes_on, states, frontier, number)
         retained, chunks = {}, dict(arrived.chunks)
         for name, state in states.items():
             retained[name], new = state.merged(number)
-            chunks[name] = self._checkpoint.write_chunks(name, retained[name].chunks, new)
+            chunks[name] = self._context.checkpoint.write_chunks(name, retained[name].chunks, new)
         committed = CommittedBatch(number, positions, frontier, origin, counts, chunks, marks=marks)
         committed = committed if self._carried is None else self._carried.named(committed)
         self._known = number, retained  # which counts once it is committed
         return Done(committed, collected.count, emitted)
 
-    def _retained(self, committed: CommittedBatch) -> Retained:
+    def retained(self, committed: CommittedBatch) -> Retained:
         """The rows buffered for windows and clauses, and those that they retain."""
         states, behind = self._states(committed), self._behind
         after = {} if behind is None else behind.state.counts(committed)
@@ -166,13 +171,8 @@ class WindowedSteps(InMemorySteps):
         rows += sum(count for name, count in after.items() if name.startswith("window"))
         return Retained(waiting, rows + (0 if self._carried is None else self._carried.rows))
 
-    @property
-    def _result(self) -> StructType:
-        return self._windowed.result
-
-    def state(self) -> QueryState:
-        """The state after the last micro-batch."""
-        committed = self._checkpoint.last()
+    def state(self, committed: CommittedBatch) -> QueryState:
+        """The state after a micro-batch."""
         states = self._states(committed)
         if self._behind is not None:
             sources, clauses = self._behind.state.reported(committed)
@@ -194,7 +194,7 @@ class WindowedSteps(InMemorySteps):
             retained = states[side.name].retained
             rowtimes = retained.rows.column(ROWTIME).filter(pa.array(retained.alive))
             windows[side.name] = RetainedRowsOf.of(
-                rowtimes, self._checkpoint.chunk_bytes(committed, side.name)
+                rowtimes, self._context.checkpoint.chunk_bytes(committed, side.name)
             )
         return windows
 
@@ -202,9 +202,7 @@ class WindowedSteps(InMemorySteps):
 
     @cached_property
     def _columns(self) -> WindowedColumns:
-        return WindowedColumns(self._gateway, self._plan.catalog, self._windowed, self._scale)
-
-    _reads_all = False
+        return WindowedColumns(self._context.gateway, self._plan.catalog, self._windowed, self._context.scale)
 
     def _reading(
         self, frame: DataFrame, at: int, name: str, is_row: Column
@@ -228,7 +226,7 @@ class WindowedSteps(InMemorySteps):
         states = {}
         for side in self._windowed.windows:
             chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
-            tables = (self._checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
+            tables = (self._context.checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
             passed = before.marks.get(_PASSED, before.frontier)  # none in commits without a mark
             states[side.name] = InputState.read(side.window_input, chunks, tables, passed)
         return states
@@ -238,7 +236,7 @@ class WindowedSteps(InMemorySteps):
     ) -> None:
         """Restore groups after a micro-batch: from their stored state, and the rows since."""
         if self._carried is not None:
-            groups.restore(self._carried.read(self._checkpoint))
+            groups.restore(self._carried.read(self._context.checkpoint))
         since = None if self._carried is None else self._carried.at
         if before.frontier is not None and before.frontier != since:
             self._relation.rows_of_operator(states, Times(since, before.frontier), groups)
@@ -250,7 +248,9 @@ class WindowedSteps(InMemorySteps):
         ((name, state),) = states.items()
         if not Carried.is_due(self._carried, len(state.retained)):
             return dict(states)
-        self._carried = Carried.written(self._checkpoint, number, frontier, groups.retained, groups.state)
+        self._carried = Carried.written(
+            self._context.checkpoint, number, frontier, groups.retained, groups.state
+        )
         none = np.zeros(len(state.retained), bool)
         return {name: replace(state, retained=state.retained.where(none))}
 
@@ -275,7 +275,7 @@ class WindowedSteps(InMemorySteps):
             return self._passed_on(states, new_rows, number, times)
         whole = _with(states, new_rows, number)
         if self._windowed.parts:
-            return self._relation.over_changelogs(whole, number, times, origin, self._scale)
+            return self._relation.over_changelogs(whole, number, times, origin, self._context.scale)
         return self._relation.advance(whole, number, times, origin, self._goes_on)
 
     def _passed_on(
@@ -294,13 +294,13 @@ class WindowedSteps(InMemorySteps):
 
     def _handed_over(self, output: pa.Table | DataFrame, number: int, until: int, before: int) -> int:
         """Write the output of a micro-batch to the sink, which has received so many rows before."""
-        if isinstance(self._sink, IntoStream):
+        if isinstance(self._context.sink, IntoStream):
             assert isinstance(output, pa.Table)
-            return self._insert(self._sink, output, until, before)
+            return self._insert(self._context.sink, output, until, before)
         if isinstance(output, pa.Table):
-            return self._put(self._sink, output, number)
-        with self._gateway.translated():
-            return self._sink.write(output, number) or 0
+            return self._put(self._context.sink, output, number)
+        with self._context.gateway.translated():
+            return self._context.sink.write(output, number) or 0
 
     def _insert(self, sink: IntoStream, output: pa.Table, until: int, before: int) -> int:
         """Write rows to a named stream."""
@@ -309,22 +309,22 @@ class WindowedSteps(InMemorySteps):
         fields = list(zip(columns_of(windowed.names), windowed.result, strict=True))
         schema = StructType([StructField(name, field.dataType) for name, field in fields])
         schema = schema.add(ROWTIME, LongType())
-        frame = frame_of_collected(self._spark, rows.rename_columns(schema.names), schema)
+        frame = frame_of_collected(self._context.spark, rows.rename_columns(schema.names), schema)
         frame = frame.toDF(*windowed.names, ROWTIME)
-        with self._gateway.translated():
-            return sink.insert(Stream(frame, windowed.names, self._scale), until, before)
+        with self._context.gateway.translated():
+            return sink.insert(Stream(frame, windowed.names, self._context.scale), until, before)
 
     def _put(self, sink: Sink, output: pa.Table, number: int) -> int:
         """Write changes to the sink."""
-        windowed, scale = self._windowed, self._scale
-        if windowed.kind is None and self._envelope not in IN_MEMORY:
+        windowed, scale = self._windowed, self._context.scale
+        if windowed.kind is None and self._context.envelope not in IN_MEMORY:
             frame = self._frame(output, output.column_names)
             return sink.write(as_cql(frame, columns_of(windowed.names), scale), number) or 0
         if windowed.kind is None:
-            table = enveloped(output, windowed.names, scale, self._envelope)
+            table = enveloped(output, windowed.names, scale, self._context.envelope)
         else:
             table = inserted(output, windowed.names, scale, windowed.sign)
-        into = self._table_sink(table.column_names)
+        into = self._context.table_sink(windowed.result, table.column_names)
         if into is not None:
             return into.write_table(table, number)
         return sink.write(self._frame(table, table.column_names), number) or 0
@@ -349,7 +349,9 @@ class WindowedSteps(InMemorySteps):
                 else from_arrow_type(field.type, prefer_timestamp_ntz=True)
             )
             schema = schema.add(f"o{at}", kind)
-        return frame_of_collected(self._spark, table.rename_columns(schema.names), schema).toDF(*names)
+        return frame_of_collected(self._context.spark, table.rename_columns(schema.names), schema).toDF(
+            *names
+        )
 
 
 def _with(

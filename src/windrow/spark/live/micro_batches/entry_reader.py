@@ -1,4 +1,4 @@
-"""Micro-batches on the driver: reads the entries into memory, and judges them.
+"""Reads the entries of a micro-batch into the driver's memory, and judges them.
 
 It reads the columns that a query needs, with the columns that Spark computes from each row, in one job; for
 plain files without a job (:mod:`windrow.spark.live.micro_batches.direct_input`). Late rows are stored with
@@ -7,7 +7,6 @@ all columns, so they are read again; through Spark that means the whole micro-ba
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,15 +20,12 @@ from pyspark.sql.types import StructType
 
 from windrow.errors import ExecutionError, WindrowError
 from windrow.spark.analysis.arrow_columns import travelling
-from windrow.spark.collected import is_plain
-from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
 from windrow.spark.live.input.file_order import ORIGIN, in_order, is_of_one_file
-from windrow.spark.live.micro_batches.direct_input import DirectInput
-from windrow.spark.live.micro_batches.host import MicroBatches
-from windrow.spark.live.sinks.sink import TableSink, takes_tables
+from windrow.spark.live.micro_batches.context import LiveContext
+from windrow.spark.live.micro_batches.direct_input import DirectInput, Reading
 from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams import Position
@@ -37,7 +33,7 @@ from windrow.streams.entries import BEFORE
 from windrow.streams.log_position import needs_rows
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["TOO_LARGE", "CollectedBatch", "InMemorySteps", "Narrow", "numbered", "waiting_schema"]
+__all__ = ["TOO_LARGE", "CollectedBatch", "EntryReader", "Narrow", "numbered", "waiting_schema"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +67,18 @@ class CollectedBatch:
         """How far each stream has been read."""
         return {name: one.position for name, one in self.found.items()}
 
+    def counts(self, before: CommittedBatch, used: int, emitted: int) -> dict[str, int]:
+        """The counts over all micro-batches, where this one used and emitted so many rows."""
+        known = before.counts
+        return {
+            "now": self.now,
+            "entries": self.entries,
+            "rows_in": known.get("rows_in", 0) + self.count,
+            "rows_late": sum(position.watermark.refused for position in self.positions.values()),
+            "rows_used": known.get("rows_used", 0) + used,
+            "rows_emitted": known.get("rows_emitted", 0) + emitted,
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class Narrow:
@@ -88,42 +96,53 @@ class Narrow:
     columns: Mapping[str, Mapping[str, str]]
 
 
-class InMemorySteps(MicroBatches):
-    """As :class:`windrow.spark.live.micro_batches.host.MicroBatches`, which documents the parameters."""
+class EntryReader:
+    """Reads the entries of micro-batches.
 
-    _timed = False
-    """As for :func:`windrow.spark.live.input.arrivals.arrivals`."""
+    Parameters
+    ----------
+    context
+        The query.
+    reading
+        The columns that it needs of each stream; all without.
+    timed
+        Whether rows have processing times, as with EMIT: those of streaming DataFrames increase from
+        micro-batch to micro-batch, and ticks are entries too.
+    judges
+        Whether rows below their stream's watermark are judged, and so retained with all columns.
+    """
 
-    _judges = False
-    """Whether rows below their stream's watermark are judged, and so retained with all columns."""
+    def __init__(
+        self,
+        context: LiveContext,
+        reading: Reading | None = None,
+        *,
+        timed: bool = False,
+        judges: bool = False,
+    ) -> None:
+        self._context, self._streams = context, context.streams()
+        self._reads_all = reading is None
+        self._reading = reading or self._all_columns
+        self._timed, self._judges = timed, judges
+        # micro-batches before this one are read with all columns: late rows seldom come alone
+        self._wide_until = 0
 
-    _wide_until = 0
-    """Micro-batches before this one are read with all columns: late rows seldom come alone."""
-
-    @property
-    @abstractmethod
-    def _result(self) -> StructType:
-        """The columns that the query returns."""
-
-    _reads_all = True
-    """Whether all columns are read, wherever Spark reads."""
-
-    def _reading(
+    def _all_columns(
         self,
         frame: DataFrame,
         at: int,
         name: str,
         is_row: Column,  # noqa: ARG002 - others compute
     ) -> tuple[DataFrame, dict[str, str]]:
-        """The columns to read of a stream, as for :data:`.direct_input.Reading`."""
-        return frame, {own: inside(at, own) for own in self._plan.catalog.streams[name].columns}
+        """All columns of a stream, as for :data:`.direct_input.Reading`."""
+        return frame, {own: inside(at, own) for own in self._context.plan.catalog.streams[name].columns}
 
     def _narrow(self, batch: DataFrame) -> Narrow | None:
         """The columns of a micro-batch to read; None for all of them."""
-        if self._reads_all or self.retains_malformed:  # all columns show what is wrong
+        if self._reads_all or self._context.retains_malformed:  # all columns show what is wrong
             return None
-        frame, columns = self._own(batch), {}
-        for at, name, _ in self.streams():
+        frame, columns = self._context.own(batch), {}
+        for at, name, _ in self._streams:
             is_row = (F.col(STREAM) == at) & F.col(inside(at, ROWTIME)).isNotNull()
             frame, columns[name] = self._reading(frame, at, name, is_row)
         return Narrow(frame, columns)
@@ -131,13 +150,12 @@ class InMemorySteps(MicroBatches):
     @cached_property
     def _direct(self) -> DirectInput | None:
         """The reader of micro-batches without Spark."""
-        if self.retains_malformed:
+        if self._context.retains_malformed:
             return None
-        gateway = Gateway(self._spark, self._plan.gateway.parameters)
-        folder = self._checkpoint.folder.resolve() / ".input"
-        return DirectInput.of(gateway, folder, self.streams(), self._reading)
+        folder = self._context.checkpoint.folder.resolve() / ".input"
+        return DirectInput.of(self._context.new_gateway(), folder, self._streams, self._reading)
 
-    def _collected_batch(self, batch: DataFrame, before: CommittedBatch) -> CollectedBatch:
+    def read(self, batch: DataFrame, before: CommittedBatch) -> CollectedBatch:
         """The entries of a micro-batch, judged."""
         collected = self._collected_directly(before)
         if collected is not None:
@@ -160,7 +178,7 @@ class InMemorySteps(MicroBatches):
                 now,
                 timed=self._timed,
             )
-            for at, name, stream in self.streams()
+            for at, name, stream in self._streams
         }
         return CollectedBatch(found, entries.num_rows, now, self._first_times(entries, now))
 
@@ -175,7 +193,7 @@ class InMemorySteps(MicroBatches):
         count = sum(rows.num_rows for rows in direct.entries.values())
         now = self._now(direct.now if count else None, before)
         found, firsts = {}, {}
-        for _, name, stream in self.streams():
+        for _, name, stream in self._streams:
             entries = direct.entries[name]
             one = arrivals(
                 name,
@@ -206,7 +224,7 @@ class InMemorySteps(MicroBatches):
         present = {*narrow.frame.columns} - {*self._constant()}
         by = {
             at: {name: inside(at, name) for name in (ROWTIME, PRODUCER, PTIME, BOUND, *LOGGED)}
-            for at, _, _ in self.streams()
+            for at, _, _ in self._streams
         }
         ours = [
             STREAM,
@@ -223,7 +241,7 @@ class InMemorySteps(MicroBatches):
             return None
         now = self._now_of(entries, before)
         found = {}
-        for at, name, stream in self.streams():
+        for at, name, stream in self._streams:
             columns, position = narrow.columns[name], before.positions.get(name)
             table = self._entries(entries, at, {**columns, **by[at]})
             live = _live(stream)
@@ -244,7 +262,7 @@ class InMemorySteps(MicroBatches):
         shared = STREAM in entries.column_names
         numbers = {*pc.unique(entries.column(STREAM)).to_pylist()} if shared else {0}
         found = {}
-        for at, name, stream in self.streams():
+        for at, name, stream in self._streams:
             if at in numbers and entries.num_rows:
                 own = inside(at, PTIME)
                 found[name] = pc.min(entries.column(own)).as_py() if _live(stream).identity else now
@@ -252,12 +270,15 @@ class InMemorySteps(MicroBatches):
 
     @property
     def _sources_of_time(self) -> list[int]:
-        """The numbers of the sources with processing times, including ticks."""
-        return [*range(len(self.streams())), TICKS]
+        """The numbers of the sources with Spark's processing time, including ticks."""
+        return [*(at for at, _, stream in self._streams if not (self._timed and stream.is_log)), TICKS]
 
     def _now(self, last: int | None, before: CommittedBatch) -> int:
-        """The time of a micro-batch whose entries arrived at `last`, if there are any."""
-        return max(before.counts.get("now", 0), 0 if last is None else last)
+        """The time of a micro-batch whose entries arrived at `last`, if there are any; later than that of
+        the one before, if rows have processing times.
+        """
+        earlier = before.counts.get("now", 0)
+        return earlier if last is None else max(last, earlier + (1 if self._timed else 0))
 
     def _now_of(self, entries: pa.Table, before: CommittedBatch) -> int:
         """The time of a micro-batch."""
@@ -276,9 +297,9 @@ class InMemorySteps(MicroBatches):
         """The entries in the order in which Spark reads them, with `ORIGIN` if that may not be the order of
         arrival.
         """
-        left_out = [*self._constant(), *(ORIGIN if is_of_one_file(self._spark) else ())]
+        left_out = [*self._constant(), *(ORIGIN if is_of_one_file(self._context.spark) else ())]
         try:
-            with self._gateway.translated():
+            with self._context.gateway.translated():
                 return travelling(batch.drop(*left_out)).toArrow()
         except WindrowError as error:
             if _LARGEST not in error.message:
@@ -292,14 +313,14 @@ class InMemorySteps(MicroBatches):
 
     def _constant(self) -> list[str]:
         """The columns that are the same in all rows."""
-        streams = [(at, stream.live) for at, _, stream in self.streams() if stream.live is not None]
+        streams = [(at, stream.live) for at, _, stream in self._streams if stream.live is not None]
         constant = [
             inside(at, name)
             for at, live in streams
             for name in (PRODUCER, BOUND)
             if name not in live.declared
         ]
-        alone = len(streams) == 1 and streams[0][1].idle is None
+        alone = len(streams) == 1 and streams[0][1].idle is None and not self._timed
         return [*constant, STREAM] if alone else constant
 
     def _entries(self, entries: pa.Table, at: int, columns: Mapping[str, str]) -> pa.Table:
@@ -312,29 +333,6 @@ class InMemorySteps(MicroBatches):
             if name not in present:
                 table = table.append_column(name, pa.repeat(constant, table.num_rows))
         return table.append_column(PLACE, pa.array(np.arange(table.num_rows)))
-
-    def _counts(
-        self, collected: CollectedBatch, before: CommittedBatch, used: int, emitted: int
-    ) -> dict[str, int]:
-        """The counts over all micro-batches, where this one used and emitted so many rows."""
-        return {
-            "now": collected.now,
-            "entries": collected.entries,
-            **self._rows_in_and_late(before, collected.positions, collected.count),
-            "rows_used": before.counts.get("rows_used", 0) + used,
-            "rows_emitted": before.counts.get("rows_emitted", 0) + emitted,
-        }
-
-    def _table_sink(self, names: Sequence[str]) -> TableSink | None:
-        """The sink, if it accepts rows with columns of these names in memory."""
-        is_plain = self._is_plain and len({name.lower() for name in names}) == len(names)
-        sink = self._sink
-        return sink if isinstance(sink, TableSink) and takes_tables(sink) and is_plain else None
-
-    @cached_property
-    def _is_plain(self) -> bool:
-        """Whether all columns have the same form in files and in memory as Spark would write."""
-        return is_plain(self._result)
 
 
 def waiting_schema(stream: Stream) -> StructType:
