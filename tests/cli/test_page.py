@@ -30,7 +30,7 @@ PROGRESS = {
     "query": "means", "batch": 11, "batch_rows_in": 40, "batch_rows_emitted": 6,
     "rows_in": 10_720, "rows_used": 10_633,
     "rows_buffered": 87, "rows_late": 2, "rows_emitted": 549, "rows_in_windows": 613, "state_bytes": 36_100,
-    "seconds": 0.48, "rows_per_second": 83.3, "bound": "2026-11-22 13:28:41.401967", "lag": 4.0,
+    "seconds": 0.48, "rows_per_second": 83.3, "bound": "2026-11-22 13:28:41.401967", "seconds_behind": 4.0,
 }  # fmt: skip
 KEPT = (
     StateRow("stream", "news", rows=4, bytes=0, bound="2026-11-22 13:28:44", delays=False),

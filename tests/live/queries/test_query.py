@@ -428,6 +428,8 @@ def test_a_checkpoint_of_the_version_before_is_gone_on_with_unless_it_has_rows_e
     assert last["rows_in"] == last["rows_used"] + last["rows_buffered"] == 5
     with pytest.warns(DeprecationWarning, match="rows_buffered"):
         assert last["rows_held"] == last["rows_buffered"]
+    with pytest.warns(DeprecationWarning, match="seconds_behind"):
+        assert last["lag"] == last["seconds_behind"]
 
 
 @pytest.mark.usefixtures("interpreted")

@@ -121,7 +121,7 @@ def test_the_queries_of_a_pipeline_feed_each_other_and_go_on_together(spark, tra
         assert running.progress["highs"]["bound"] == "2026-01-01 09:33:00"
     assert {"highs", "seen_highs"} == {progress["query"] for progress in told}
     assert all(progress["state_bytes"] > 0 for progress in told)
-    assert {progress["lag"] is None for progress in told if progress["bound"]} == {False}
+    assert {progress["seconds_behind"] is None for progress in told if progress["bound"]} == {False}
     assert not running.is_active
     assert list(session.queries) == []
     with refused("PIPELINE_DIFFERS") as caught:

@@ -282,23 +282,6 @@ def test_a_plan_gives_its_groups_by_punctuation_alone_and_keeps_nothing(spark, s
     q.close()
 
 
-def test_a_query_that_would_keep_more_and_more_is_told_of_or_refused(session):
-    relation = session.sql(EXCEPT)
-    with pytest.raises(WindrowError, match="UNBOUNDED_STATE"):
-        relation.start(Memory(), on_unbounded="error")
-    with pytest.raises(WindrowError, match="INVALID_ARGUMENT"):
-        relation.start(Memory(), on_unbounded="never")
-    told = "JOIN ON b.auction = s.auction retains the rows of the left side: punctuations of sold on auction"
-    with pytest.warns(RuntimeWarning, match=f"{told} would bound it"):
-        query = relation.start(Memory())
-    query.stop()
-    with session.stream("sold").producer("q") as q, session.stream("bids").producer("p") as p:
-        p.punctuate(auction=7)
-        q.punctuate(auction=7)
-    session.sql("SELECT 1 FROM bids, sold")  # what has been promised once, may be expected again
-    assert session.sql(EXCEPT)._live.unbounded() == []
-
-
 def test_rows_come_in_order_as_far_as_they_may_be_out_of_it(spark, session, tmp_path):
     query = "SELECT STREAM at, price FROM bids WHERE price > 0 ORDER BY at WITHIN INTERVAL 5 MILLISECONDS"
     with session.stream("bids").producer("p") as p:
@@ -315,76 +298,6 @@ def test_rows_come_in_order_as_far_as_they_may_be_out_of_it(spark, session, tmp_
     ):
         with pytest.raises(WindrowError, match="UNSUPPORTED_STREAM"):
             session.sql(wrong)
-
-
-@pytest.mark.parametrize(
-    ("query", "at"),
-    [
-        ("SELECT STREAM who FROM bids WHERE auction NOT IN (SELECT auction FROM sold)", "auction NOT IN"),
-        (
-            "SELECT STREAM who FROM bids b LEFT JOIN sold s ON b.auction = s.auction AND b.price > 1",
-            "b.price > 1",
-        ),
-        ("SELECT STREAM who, (SELECT item FROM sold) AS item FROM bids", "(SELECT item"),
-        (
-            "SELECT STREAM who, (SELECT item FROM sold s WHERE s.auction = b.auction ORDER BY s.at LIMIT 1)"
-            " AS i FROM bids b",
-            "(SELECT item",
-        ),
-        ("SELECT STREAM MAX(price) FROM bids GROUP BY who ORDER BY auction + 1", None),
-        ("SELECT STREAM DISTINCT who FROM bids LIMIT 3", "LIMIT 3"),
-        ("SELECT STREAM DISTINCT who FROM (SELECT who FROM bids OFFSET 3)", "OFFSET 3"),
-        (
-            "SELECT STREAM who, LAG(at + 1) OVER (ORDER BY who) AS n FROM bids GROUP BY who, at + 1",
-            "OVER (ORDER",
-        ),
-        (
-            "SELECT STREAM price * 2 AS price, COUNT(*) OVER () AS n FROM bids QUALIFY price = 10",
-            "price = 10",
-        ),
-        (
-            "SELECT STREAM at + 1 AS at, COUNT(*) OVER () AS n FROM bids GROUP BY at HAVING at > 2",
-            "at > 2",
-        ),
-    ],
-)
-def test_what_no_operator_does_is_refused_where_it_stands(session, query, at):
-    with pytest.raises(WindrowError) as found:
-        session.sql(query).start(Memory())
-    error = found.value
-    if at is not None:
-        assert error.condition == "UNSUPPORTED_STREAM"
-        assert error.sql == query
-        assert query[error.span.start :].startswith(at)
-
-
-WITHIN = "s.auction = b.auction AND s.at BETWEEN b.at AND b.at + 3"
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        f"SELECT STREAM who, item FROM bids b LEFT JOIN sold s ON {WITHIN}",
-        f"SELECT STREAM who, NULL AS item FROM bids b WHERE NOT EXISTS (SELECT 1 FROM sold s WHERE {WITHIN})",
-    ],
-)
-def test_what_is_hinted_of_a_join_within_an_interval_runs(session, query):
-    with pytest.raises(WindrowError, match="UNSUPPORTED_STREAM") as found:
-        session.sql(query).start(Memory())
-    hint = "leave STREAM out and write EMIT STREAM AFTER WATERMARK at the end"
-    assert hint in found.value.hint
-    with session.stream("bids").producer("p") as p, session.stream("sold").producer("q") as q:
-        p.insert([bid(1, 1, 10), bid(2, 2, 10, "bob")])
-        q.insert([{"at": 3, "auction": 1, "item": "pen"}, {"at": 6, "auction": 2, "item": "ink"}])
-        p.finish()
-        q.finish()
-    sink, hinted = Memory(), f"{query.replace('STREAM ', '', 1)} EMIT STREAM AFTER WATERMARK"
-    running = session.sql(hinted).start(sink)
-    running.process_all_available()
-    running.stop()
-    found = {(row[0], row[1]) for row in rows(sink.batches.values())}
-    assert found == {(row[0], row[1]) for row in recorded(session, hinted)}
-    assert found == {("ann", "pen"), ("bob", None)} - ({("ann", "pen")} if "EXISTS" in query else set())
 
 
 def test_what_a_query_gives_is_promised_in_the_stream_into_which_it_goes(spark, session, tmp_path):
@@ -534,45 +447,6 @@ def test_rows_go_into_a_stream_that_is_in_order_as_it_wants_them(spark, session,
     for found in given.values():
         assert Counter(found) == Counter(whole)
         assert [at for at, *_ in found] == sorted(at for at, *_ in whole)
-
-
-def test_views_that_put_rows_together_stand_for_their_queries(session):
-    session.sql("CREATE TEMP VIEW tops AS SELECT STREAM auction, MAX(price) top FROM bids GROUP BY auction")
-    session.sql("INSERT INTO bids VALUES (1, 7, 3, 'ann'), (2, 7, 5, 'bob')")
-    assert recorded(session, "SELECT top FROM tops") == [(5,)]
-    assert recorded(session, "WITH tops AS (SELECT 2 AS top) SELECT top FROM tops") == [(2,)]
-    query = "SELECT STREAM who, nothing FROM tops t JOIN bids b ON b.auction = t.auction"
-    with pytest.raises(WindrowError, match="UNRESOLVED_COLUMN") as found:
-        session.sql(query)
-    assert query[found.value.span.start :].startswith("nothing")
-    for wrong in (
-        "WITH bids AS (SELECT 1 AS auction) SELECT STREAM * FROM tops",
-        "CREATE OR REPLACE TEMP VIEW bids AS SELECT STREAM DISTINCT auction FROM tops",
-        "CREATE TEMP VIEW late AS SELECT STREAM at FROM bids ORDER BY at WITHIN INTERVAL 5 SECONDS",
-    ):
-        with pytest.raises(WindrowError, match="UNSUPPORTED_STREAM"):
-            session.sql(wrong)
-    with pytest.raises(WindrowError, match="TEMP_TABLE_OR_VIEW_ALREADY_EXISTS"):
-        session.sql("CREATE TEMP VIEW tops AS SELECT STREAM DISTINCT auction FROM bids")
-    session.sql("CREATE OR REPLACE TEMP VIEW tops AS SELECT STREAM DISTINCT who FROM bids")
-    assert len(recorded(session, "SELECT STREAM who, COUNT(*) FROM tops GROUP BY who")) == 2
-    session.sql("DROP VIEW tops")
-    with pytest.raises(WindrowError, match="TABLE_OR_VIEW_NOT_FOUND"):
-        session.sql("SELECT STREAM who FROM tops")
-
-
-def test_explain_names_what_would_bound_the_state(session):
-    shown = session.sql("EXPLAIN SELECT STREAM auction, MAX(price) FROM bids GROUP BY auction").collect()[0][
-        0
-    ]
-    told = "GROUP BY auction retains each group: punctuations of bids on auction would bound it"
-    assert f"unbounded  {told}" in shown
-    shown = session.sql("EXPLAIN SELECT STREAM at, COUNT(*) FROM bids GROUP BY at").collect()[0][0]
-    assert "unbounded" not in shown
-    query = "SELECT STREAM COUNT(*) FROM bids GROUP BY auction + ?"
-    (told,) = session.sql(query, 2)._live.unbounded()
-    assert str(told).startswith("GROUP BY auction + ? retains each group")
-    assert "auction + ?" in session.sql(f"EXPLAIN {query}", 2).collect()[0][0]
 
 
 def test_a_checkpoint_with_pickles_is_refused_unread(spark, auctions, tmp_path):

@@ -75,6 +75,15 @@ def rows(frame):
         "SELECT DISTINCT lag(name, 1, 'x') IGNORE NULLS OVER (ORDER BY name) AS c FROM b GROUP BY name"
         " HAVING f(MAX(v)) > 1",
         "SELECT name, f(f(v) + 18) FROM b WHERE f(f(b.v) + 18) > 1",
+        "SELECT *, (SELECT MAX(t.v) FROM t WHERE t.v > f(b.v)) AS x FROM b",
+        "SELECT (SELECT MAX(t.v) FROM t WHERE t.i = f(b.v) AND t.v < 20 + f(b.v + 0)) AS x FROM b",
+        "SELECT b.name, c.v FROM b JOIN b AS c ON b.v = c.v"
+        " WHERE EXISTS (SELECT 1 FROM t WHERE t.i = f(b.v) AND t.v > c.v)",
+        "SELECT name, (SELECT COUNT(*) FROM t HAVING COUNT(*) > f(b.v)) AS x FROM b WHERE v > 1",
+        "SELECT name FROM b WHERE 2 IN (SELECT t.i FROM t WHERE t.i = f(b.v) + 1)",
+        "SELECT * FROM b, LATERAL (SELECT f(b.v))",
+        "SELECT * FROM b JOIN b AS c ON b.v = c.v, LATERAL (SELECT f(b.v) + 1 AS x, c.name AS d)",
+        "SELECT * FROM b LEFT JOIN LATERAL (SELECT f(b.v) + 1 AS x, b.name AS d) ON b.v > 1",
         "FROM b |> EXTEND v AS x |> EXTEND f(x) AS y |> WHERE b.v > 1 |> SELECT name, y, f(y + 18)",
         "FROM b |> AGGREGATE COUNT(*) AS c GROUP BY v |> WHERE f(v) > 0",
         "FROM b |> AGGREGATE MAX(f(v)) AS m GROUP BY f(v + 10) AS v",
@@ -113,12 +122,36 @@ def test_calls_with_windows_and_matches(session):
     assert rows(session.sql(sql)) == [("a", 1, 3), ("a", 3, None), ("b", 1, None)]
     sql = f"SELECT s.k, COUNT(*), longest(MAX(e.v)) FROM t {WINDOWS} GROUP BY s.k"
     assert rows(session.sql(sql)) == [("a", 2, 1), ("b", 1, None)]
+    sql = f"SELECT s.k, (SELECT MAX(t.v) FROM t WHERE t.i = longest(s.v + 1)) FROM t {WINDOWS} HAVING s.i = 1"
+    assert rows(session.sql(sql)) == [("a", 10), ("b", 10)]
     matches = (
         "t MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES A.v AS high, B.v AS low"
         " PATTERN (A B) DEFINE B AS B.v > 0) AS m"
     )
     sql = f"SELECT k, longest(MAX(m.high)), COUNT(longest(low)) FROM {matches} GROUP BY k"
     assert rows(session.sql(sql)) == [("a", 1, 1), ("b", 1, 1)]
+
+
+def test_calls_within_aggregates_of_windows(session):
+    found = session.sql(f"SELECT MAX(longest(COUNT(w) + 18)) AS m, COUNT(*), MAX(COUNT(w)) FROM t {WINDOWS}")
+    assert rows(found) == [(2, 3, 2)]
+    sql = (
+        "SELECT s.k, MAX(longest(s.v + 1)), COUNT(*) FILTER (WHERE e IS NULL) AS c,"
+        " SUM(CASE WHEN s = e THEN 1 ELSE 0 END), MIN(w.v)"
+        f" FROM t {WINDOWS} WHERE s.v > 0 GROUP BY s.k, MIN(w.v) ORDER BY c DESC, 2 LIMIT 3"
+    )
+    found = session.sql(sql)
+    assert found.df.columns[:3] == ["k", "MAX(longest(s.v + 1))", "c"]
+    assert rows(found) == [("a", 1, 0, 1, 10), ("a", 1, 1, 0, 5), ("b", 1, 1, 0, 7)]
+    sql = (
+        f"SELECT s.k, SUM(longest(s.v + ?)) FROM t {WINDOWS}"
+        " GROUP BY s.k HAVING MAX(longest(s.v + ?)) > 0 AND COUNT(*) > 1"
+    )
+    assert rows(session.sql(sql, 1, 0)) == [("a", 2)]
+    sql = f"SELECT DISTINCT MAX(longest(COUNT(w) + 18)) FROM t {WINDOWS} HAVING COUNT(w) > 1"
+    assert rows(session.sql(sql)) == [(2,)]
+    sql = f"SELECT longest(MAX(longest(COUNT(w) + 18)) + 17) FROM t {WINDOWS}"
+    assert rows(session.sql(sql)) == [(2,)]
 
 
 def test_columns_have_the_names_that_they_have_without_the_calls(session):
@@ -159,8 +192,9 @@ def test_several_values_of_a_call_are_an_error(session):
     ("sql", "hint"),
     [
         ("SELECT name FROM b ORDER BY longest(v)", "select it with a name"),
-        (f"SELECT MAX(longest(COUNT(w))) FROM t {WINDOWS}", "in a subquery in FROM"),
-        ("SELECT (SELECT MAX(t.v) FROM t WHERE t.v > longest(b.v)) FROM b", "in a subquery in FROM"),
+        (f"SELECT MAX(longest(w.v)) FROM t {WINDOWS}", "in a subquery in FROM"),
+        ("SELECT (SELECT MAX(t.v) FROM t WHERE t.v > longest(b.v + t.i)) FROM b", "in a subquery in FROM"),
+        ("SELECT (SELECT 1 FROM t WHERE t.v > longest(b.v)) FROM b GROUP BY b.v", "in a subquery in FROM"),
         ("SELECT COUNT(longest(MAX(v))) FROM b", "in a subquery in FROM"),
         ("SELECT longest(MAX(v)), rand() FROM b", "in a table first"),
     ],

@@ -156,8 +156,8 @@ class LiveQuery:
         ``query``: its name; ``batch``: the number of the micro-batch; ``batch_rows_in`` and
         ``batch_rows_emitted``: rows of this one; ``seconds`` that it took, and ``rows_per_second``;
         ``frontier``: changes before this instant have been emitted, in ticks, and as a text ``bound``;
-        ``bound_in``: which time that is, ``event time``, or with EMIT ``processing time``; ``lag``: seconds
-        by which it is behind the time of day;
+        ``bound_in``: which time that is, ``event time``, or with EMIT ``processing time``;
+        ``seconds_behind``: by how much it is behind the time of day;
         ``rows_in``, which are ``rows_used`` + ``rows_buffered`` + ``rows_late`` + ``rows_malformed``;
         ``rows_in_windows``, ``rows_emitted``; and ``state_bytes``: what is retained, in files.
         """

@@ -21,6 +21,7 @@ from windrow.errors import NotSupportedError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import rows_change_by_run
 from windrow.statements.definitions.function_calls import (
+    alone_in_lateral,
     every_call,
     first_of_call,
     is_of_relation,
@@ -45,8 +46,11 @@ RESULT, COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argum
 """Names of the relation that a function's query is, and of its columns."""
 
 
-def query_of_call(gateway: Gateway, tokens: TokenList, at: int, functions: KnownFunctions) -> str:
-    """The query that a call stands for, in brackets.
+def query_of_call(
+    gateway: Gateway, tokens: TokenList, at: int, functions: KnownFunctions
+) -> tuple[Range, str]:
+    """The query that a call stands for, in brackets, and the tokens that it replaces: the call, or all of
+    ``(SELECT f(t.n) AS c)`` after LATERAL.
 
     Raises
     ------
@@ -81,13 +85,18 @@ def query_of_call(gateway: Gateway, tokens: TokenList, at: int, functions: Known
             for argument, value in zip(arguments, values, strict=True)
             for key in _compared(tokens, at, argument, value, functions)
         ]
-        query = _for_each_value(function, values, source, compared, is_one=not function.returns_table)
+        alone = alone_in_lateral(tokens, at)
+        query = _for_each_value(
+            function, values, source, compared, alone[1] if alone else "", is_one=not function.returns_table
+        )
+        if alone is not None:
+            return alone[0], query.render()
     else:
         query = SqlText.of("(SELECT ", _listed(function), _from(function, values, SqlText()), ")")
     close = tokens.partner[at + 1] + 1
     is_named = alias_after(tokens, close, len(tokens)) is not None
     named = "" if is_named or not is_of_relation(tokens, at) else f" AS {quoted(function.name)}"
-    return query.render() + named
+    return (first_of_call(tokens, at), close), query.render() + named
 
 
 def _compared(
@@ -171,10 +180,13 @@ def _for_each_value(
     values: Sequence[SqlText],
     source: SqlText,
     compared: Sequence[SqlText],
+    name: str,
     *,
     is_one: bool,
 ) -> SqlText:
     """The function's rows for the values that a row around has, of those for all values there.
+
+    A value has this name, if it has one.
 
     The rows are those for which what is `compared` is equal. If `is_one`, they are aggregated to one value:
     Spark asks for that in GROUP BY, and cannot run all joins with what may have several.
@@ -187,6 +199,7 @@ def _for_each_value(
         if not function.is_expression:
             several = literal(f"function {function.name} returned more than one row")
             value = f"IF(COUNT(*) > 1, raise_error({several}), {value})"
+        value += f" AS {quoted(name)}" if name else ""
     return SqlText.of(
         f"(SELECT {value} FROM (SELECT {', '.join(listed)}, struct({_listed(function)}) AS {_ROW}",
         _from(function, values, SqlText.of(" FROM ", source), compared),

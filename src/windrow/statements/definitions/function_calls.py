@@ -10,10 +10,18 @@ from windrow.statements.definitions.stored_text import called_name
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import Range
 from windrow.syntax.query_parts import begins_window_by, is_set_operator, level_around
-from windrow.syntax.select_list import without_distinct
+from windrow.syntax.select_list import aliased, without_distinct
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["SelectText", "every_call", "first_of_call", "is_of_relation", "outermost_calls", "select_around"]
+__all__ = [
+    "SelectText",
+    "every_call",
+    "first_of_call",
+    "is_of_relation",
+    "outermost_calls",
+    "select_around",
+    "select_at",
+]
 
 _AFTER_SELECT = ("FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "LIMIT", "OFFSET")
 _SORTS = ("ORDER", "SORT", "CLUSTER", "DISTRIBUTE")
@@ -84,11 +92,26 @@ def is_of_relation(tokens: TokenList, call: int) -> bool:
     return begins_relation(tokens, first_of_call(tokens, call))
 
 
+def alone_in_lateral(tokens: TokenList, at: int) -> tuple[Range, str] | None:
+    """The brackets of a query after LATERAL that is only a call, and the name of its column."""
+    first, close = first_of_call(tokens, at), tokens.partner[at + 1]
+    opened = first - 2
+    if tokens.word(first - 1) != "SELECT" or tokens.word(opened - 1) != "LATERAL":
+        return None
+    last = tokens.partner[opened]
+    named = aliased(tokens, (first, last))
+    if named is None:
+        return ((opened, last + 1), tokens.text(first, last)) if last == close + 1 else None
+    return ((opened, last + 1), named[0]) if named[1] == (first, close + 1) else None
+
+
 def select_around(tokens: TokenList, call: int) -> SelectText | None:
     """The SELECT around a call for a value; None in FROM, and where another query is the nearest."""
-    if is_of_relation(tokens, call):
-        return None
-    inside = call
+    return None if is_of_relation(tokens, call) else select_at(tokens, call)
+
+
+def select_at(tokens: TokenList, inside: int) -> SelectText | None:
+    """The SELECT around a token; None where another query is the nearest."""
     while True:
         start, stop = level_around(tokens, inside)
         level = [at for at in tokens.level(start, stop) if tokens.parent[at] == tokens.parent[inside]]

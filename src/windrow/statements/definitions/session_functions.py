@@ -26,12 +26,13 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.statements.composed import RunQuery
 from windrow.statements.definitions.called_queries import COLUMN, RESULT, names_of_columns, query_of_call
+from windrow.statements.definitions.calls_in_aggregates import calls_in_aggregates
 from windrow.statements.definitions.calls_in_pipes import calls_in_pipe
 from windrow.statements.definitions.calls_in_pivots import calls_in_pivot
+from windrow.statements.definitions.calls_of_rows_around import calls_of_rows_around
 from windrow.statements.definitions.calls_over_selects import calls_over_select
 from windrow.statements.definitions.function_calls import (
     every_call,
-    first_of_call,
     outermost_calls,
     select_around,
 )
@@ -100,6 +101,8 @@ def with_functions(
     above = (
         calls_in_pipe(tokens, functions)
         or calls_in_pivot(tokens, functions)
+        or calls_of_rows_around(tokens, functions)
+        or calls_in_aggregates(tokens, functions)
         or calls_over_select(tokens, functions, columns_of)
         or clauses_over_variables(tokens, calls)
         or with_other_names(tokens, functions)
@@ -113,8 +116,9 @@ def with_functions(
         named = SqlText.of(" AS ", quoted(tokens.text(start, stop)), " ")
         edits[tokens[stop - 1].stop, 0] = named
     for at in calls:
-        start, stop = tokens[first_of_call(tokens, at)].start, tokens[tokens.partner[at + 1]].stop
-        query = query_of_call(gateway, tokens, at, functions)
+        (first, end), query = query_of_call(gateway, tokens, at, functions)
+        start, stop = tokens[first].start, tokens[end - 1].stop
+        edits = {place: text for place, text in edits.items() if not start <= place[0] < stop}
         edits[start, stop - start] = SqlText.of(Piece(query, tokens.sql, start, stop - start))
     parts: list[SqlText] = []
     done = 0

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.spark.live.checkpoints.checkpoint import EARLIER_NAMES
+from windrow.spark.live.checkpoints.checkpoint import EARLIER_NAMES as _OF_COUNTS
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.runtime.settings import zone_named
 from windrow.streams import FOREVER, NO_BOUND
@@ -21,6 +21,9 @@ _END = "the end"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
+_EARLIER_NAMES = {**_OF_COUNTS, "lag": "seconds_behind"}
+
+
 class QueryProgress(dict[str, Any]):
     """The progress of a micro-batch by names, where earlier names of counts still work, with a warning.
 
@@ -29,15 +32,15 @@ class QueryProgress(dict[str, Any]):
     """
 
     def __missing__(self, name: str) -> Any:
-        if name not in EARLIER_NAMES:
+        if name not in _EARLIER_NAMES:
             raise KeyError(name)
-        now = EARLIER_NAMES[name]
+        now = _EARLIER_NAMES[name]
         warnings.warn(f"progress has {now} for {name}", DeprecationWarning, stacklevel=2)
         return self[now]
 
 
 def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: float) -> QueryProgress:
-    """The progress of a micro-batch, with its rates and the query's lag behind the time of day.
+    """The progress of a micro-batch, with its rates and how far the query is behind the time of day.
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: flo
         rows_per_second=round(counts["batch_rows_in"] / seconds, 1) if seconds else 0.0,
         bound=None if frontier is None else instant_text(plan.scale, frontier, zone),
         bound_in=plan.bound_in,
-        lag=None if frontier is None else _behind(plan.scale, frontier, zone),
+        seconds_behind=None if frontier is None else _behind(plan.scale, frontier, zone),
     )
 
 
@@ -67,10 +70,11 @@ def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
     """The line of a query for people.
 
     >>> counts = {"query": "highs", "rows_in": 1200, "rows_emitted": 7, "rows_buffered": 12, "rows_late": 1}
-    >>> counts |= {"rows_in_windows": 800, "state_bytes": 41_000, "bound": "2026-01-31 10:00:00", "lag": 3.2}
+    >>> counts |= {"rows_in_windows": 800, "state_bytes": 41_000}
+    >>> counts |= {"bound": "2026-01-31 10:00:00", "seconds_behind": 3.2}
     >>> in_words(counts, rate=250.4)
     'highs: 250 rows/s · bound 2026-01-31 10:00:00, 3 s ago · 12 buffered · 1 late · 800 in windows, 41 kB'
-    >>> in_words({**counts, "bound": None, "lag": None})
+    >>> in_words({**counts, "bound": None, "seconds_behind": None})
     'highs: 1,200 rows in, 7 out · no bound yet · 12 buffered · 1 late · 800 in windows, 41 kB'
     >>> in_words({**counts, "bound_in": "processing time"}).split(" · ")[1]
     'processed up to 2026-01-31 10:00:00, 3 s ago'
@@ -82,8 +86,9 @@ def in_words(progress: Mapping[str, Any], rate: float | None = None) -> str:
     )
     what = "processed up to" if progress.get("bound_in") == "processing time" else "bound"
     bound = "no bound yet" if progress["bound"] is None else f"{what} {progress['bound']}"
-    if progress["lag"] is not None and 0 <= progress["lag"] < 86_400:
-        bound += f", {progress['lag']:.0f} s ago"
+    behind = progress["seconds_behind"]
+    if behind is not None and 0 <= behind < 86_400:
+        bound += f", {behind:.0f} s ago"
     parts = [
         rows,
         bound,
