@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from enum import Enum
@@ -113,6 +114,13 @@ def _arguments(name: str) -> set[str]:
     word, _, method = name.partition(".")
     own: Any = {"session": windrow.Session, "relation": windrow.Relation}[word]
     return set(inspect.signature(getattr(own, method)).parameters) - {"self"}
+
+
+def test_public_modules_need_no_import_of_their_own():
+    names = [module.removeprefix("windrow.") for module in MODULES if module != "windrow"]
+    code = f"import windrow; print([getattr(windrow, name).__name__ for name in {names}])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split("'")[1::2] == list(MODULES[1:])
 
 
 if __name__ == "__main__":

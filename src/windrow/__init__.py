@@ -16,6 +16,11 @@ from windrow.errors import (
 )
 
 if TYPE_CHECKING:
+    from windrow import datasets as datasets
+    from windrow import notebook as notebook
+    from windrow import plot as plot
+    from windrow import streams as streams
+    from windrow import testing as testing
     from windrow.relation import Relation
     from windrow.session import Session
     from windrow.spark.live import Files, Kafka, LiveQuery, Memory, Table
@@ -64,6 +69,7 @@ _NEED_SPARK = {
     "match_recognize": "windrow.without_sql.matches",
     "window_by": "windrow.without_sql.window_function",
 }
+_PUBLIC_MODULES = ("datasets", "notebook", "plot", "streams", "testing")
 
 
 def load_ipython_extension(ipython: object) -> None:
@@ -75,6 +81,8 @@ if not TYPE_CHECKING:  # else any name would be one of this package
 
     def __getattr__(name: str) -> object:
         # on first use: `windrow doctor` must start where PySpark is missing or broken
+        if name in _PUBLIC_MODULES:
+            return importlib.import_module(f"windrow.{name}")
         if name not in _NEED_SPARK:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         importlib.import_module("windrow.spark.runtime.version").check_version()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import Token, TokenKind, TokenList
 
-__all__ = ["alias_of", "aliased", "excepted", "without_alias", "without_distinct"]
+__all__ = ["alias_of", "aliased", "excepted", "is_path", "without_alias", "without_distinct"]
 
 _OPERATORS = {"AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE", "ILIKE", "RLIKE", "IN", "BETWEEN", "DIV"}
 _BEFORE_NAMES = {"THEN", "ELSE", "WHEN", "OVER", "COLLATE"}
@@ -19,6 +19,7 @@ def aliased(tokens: TokenList, item: Range) -> tuple[str, Range] | None:
     >>> tokens = tokenize("a + 1 AS b")
     >>> aliased(tokens, (0, 5))
     ('b', (0, 3))
+    >>> aliased(tokenize("a + INTERVAL 1 DAY"), (0, 5))
     """
     start, stop = item
     if stop - start < 2 or not tokens[stop - 1].is_name or tokens.is_symbol(stop - 2, "."):
@@ -27,7 +28,29 @@ def aliased(tokens: TokenList, item: Range) -> tuple[str, Range] | None:
         return tokens[stop - 1].name, (start, stop - 2)
     if tokens.word(stop - 1) == "END" or not _ends_operand(tokens[stop - 2]):
         return None
+    if _ends_interval(tokens, start, stop):
+        return None
     return tokens[stop - 1].name, (start, stop - 1)
+
+
+def _ends_interval(tokens: TokenList, start: int, stop: int) -> bool:
+    """Whether the last word of an item is a unit: ``INTERVAL 1 DAY``, ``INTERVAL '1-2' YEAR TO MONTH``."""
+    is_range = tokens.word(stop - 2) == "TO" and stop - 5 >= start and tokens.word(stop - 5) == "INTERVAL"
+    is_one = stop - 3 >= start and tokens.word(stop - 3) == "INTERVAL" and not tokens[stop - 2].is_name
+    return is_range or is_one
+
+
+def is_path(tokens: TokenList, part: Range) -> bool:
+    """Whether a part is names with dots between them.
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> [is_path(tokenize(text), (0, size)) for text, size in (("a.b", 3), ("CASE WHEN a THEN b END", 6))]
+    [True, False]
+    """
+    start, stop = part
+    places = range(start, stop)
+    has_dots = all(tokens.is_symbol(at, ".") if (at - start) % 2 else tokens[at].is_name for at in places)
+    return has_dots and (stop - start) % 2 == 1
 
 
 def alias_of(tokens: TokenList, item: Range) -> str | None:

@@ -66,7 +66,14 @@ def test_what_is_read_gives_what_all_gives(spark, tmp_path, monkeypatch, query):
             steps.take(steps.input(frames), number)
             steps.close()
         found.append(rows_of(sink.batches.values()))
-        late.append(rows_of([pq.read_table(path) for path in steps.late.folder.glob("*.parquet")]))
+        late.append(
+            rows_of(
+                [
+                    pq.read_table(path)
+                    for path in steps.context.checkpoint.sides["late"].folder.glob("*.parquet")
+                ]
+            )
+        )
     assert read[:5] == [False, False, True, False, False]  # in the second step a row is late
     assert found[0] == found[1]
     assert found[0]

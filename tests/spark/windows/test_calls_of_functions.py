@@ -75,7 +75,8 @@ def rows(frame):
         "SELECT DISTINCT lag(name, 1, 'x') IGNORE NULLS OVER (ORDER BY name) AS c FROM b GROUP BY name"
         " HAVING f(MAX(v)) > 1",
         "SELECT name, f(f(v) + 18) FROM b WHERE f(f(b.v) + 18) > 1",
-        "SELECT *, (SELECT MAX(t.v) FROM t WHERE t.v > f(b.v)) AS x FROM b",
+        "SELECT *, (SELECT MAX(t.v) FROM t WHERE t.v > f(b.v) AND t.i < f(b.v + 1) + 5) AS x FROM b",
+        "SELECT * EXCEPT (v) FROM b WHERE EXISTS (SELECT 1 FROM t WHERE t.v > f(b.v))",
         "SELECT (SELECT MAX(t.v) FROM t WHERE t.i = f(b.v) AND t.v < 20 + f(b.v + 0)) AS x FROM b",
         "SELECT b.name, c.v FROM b JOIN b AS c ON b.v = c.v"
         " WHERE EXISTS (SELECT 1 FROM t WHERE t.i = f(b.v) AND t.v > c.v)",
@@ -150,6 +151,14 @@ def test_calls_within_aggregates_of_windows(session):
     assert rows(session.sql(sql, 1, 0)) == [("a", 2)]
     sql = f"SELECT DISTINCT MAX(longest(COUNT(w) + 18)) FROM t {WINDOWS} HAVING COUNT(w) > 1"
     assert rows(session.sql(sql)) == [(2,)]
+    sql = f"SELECT s.k, MAX(longest(s.v + 1)) AS n, s.k AS j FROM t {WINDOWS} GROUP BY s.k ORDER BY n DESC, j"
+    assert rows(session.sql(sql)) == [("a", 1, "a"), ("b", 1, "b")]
+    sql = f"SELECT 2 AS x UNION ALL SELECT SUM(longest(s.v + 1)) FROM t {WINDOWS} ORDER BY x DESC LIMIT 1"
+    assert rows(session.sql(sql)) == [(3,)]
+    sql = f"SELECT ALL MAX(longest(19)), COUNT(*), ARRAY_AVG(w.v) FROM t {WINDOWS} GROUP BY ARRAY_AVG(w.v)"
+    assert rows(session.sql(sql)) == [(2, 1, 10.0), (2, 1, 12.5), (2, 1, 5.0)]
+    sql = f"SELECT s.k, RANK() OVER (ORDER BY MAX(longest(s.v)), s.k) AS r FROM t {WINDOWS} GROUP BY s.k"
+    assert rows(session.sql(sql)) == [("a", 2), ("b", 1)]
     sql = f"SELECT longest(MAX(longest(COUNT(w) + 18)) + 17) FROM t {WINDOWS}"
     assert rows(session.sql(sql)) == [(2,)]
 
@@ -195,6 +204,20 @@ def test_several_values_of_a_call_are_an_error(session):
         (f"SELECT MAX(longest(w.v)) FROM t {WINDOWS}", "in a subquery in FROM"),
         ("SELECT (SELECT MAX(t.v) FROM t WHERE t.v > longest(b.v + t.i)) FROM b", "in a subquery in FROM"),
         ("SELECT (SELECT 1 FROM t WHERE t.v > longest(b.v)) FROM b GROUP BY b.v", "in a subquery in FROM"),
+        (
+            "SELECT hash(*) FROM b WHERE 1 IN (SELECT i FROM t WHERE i > longest(b.v))",
+            "in a subquery in FROM",
+        ),
+        ("FROM b |> WHERE 1 IN (SELECT t.i FROM t WHERE t.i > longest(b.v))", "in a subquery in FROM"),
+        (
+            f"SELECT s.i FROM t WHERE EXISTS (SELECT 1 FROM b WHERE b.v > longest(t.v)) {WINDOWS}",
+            "in a subquery in FROM",
+        ),
+        (
+            "SELECT (SELECT MAX(x.v) FROM (SELECT *, struct(7 AS v) AS b FROM t) AS x"
+            " WHERE x.i > longest(b.v)) FROM b",
+            "in a subquery in FROM",
+        ),
         ("SELECT COUNT(longest(MAX(v))) FROM b", "in a subquery in FROM"),
         ("SELECT longest(MAX(v)), rand() FROM b", "in a table first"),
     ],

@@ -38,10 +38,12 @@ def end_of_windows(tokens: TokenList, query: BlockText, own: frozenset[str]) -> 
     return query.tail[0] if query.tail[0] < query.tail[1] else query.range[1]
 
 
-def put_windows_below(edits: Edits, query: BlockText, own: frozenset[str], window: str, end: int) -> None:
+def put_windows_below(
+    edits: Edits, query: BlockText, own: frozenset[str], after: str, end: int, *, has_rowtime: bool = True
+) -> None:
     """Put the SELECT of the windows, which ends there, below the SELECT that groups them.
 
-    A window with this text is put over it.
+    A window in brackets, or a name, is put after it. It has the rowtime of the windows only for the former.
     """
     tokens, clause = edits.tokens, query.clause
     parts = [part for part in (query.select, query.groups_after, query.tail) if part and part[0] < part[1]]
@@ -62,14 +64,14 @@ def put_windows_below(edits: Edits, query: BlockText, own: frozenset[str], windo
     if not any(tokens.is_symbol(start, "*") for start, _ in items):
         variables = [use.name for use in find_uses(tokens, parts, variables, columns, {})]
     for item in items:
-        hidden = [*texts, SINCE] if tokens.is_symbol(item[0], "*") else []
+        hidden = [*texts, *([SINCE] if has_rowtime else [])] if tokens.is_symbol(item[0], "*") else []
         put_name(edits, item, columns, hidden)
-    rowtime, _ = put_label_row(edits, query)
+    rowtime = put_label_row(edits, query)[0] if has_rowtime else None
     inside = [SqlText.of(quoted(name)) for name in variables]
     inside += [SqlText.of(text, f" AS {name}") for name, text in texts.items()]
     inside += [] if rowtime is None else [SqlText.of(rowtime, f" AS {SINCE}")]
     edits.put(query.select[1], "FROM (SELECT ", SqlText.join(", ", inside or [SqlText.of("1 AS one")]))
-    edits.put(end, f") {window}")
+    edits.put(end, f") {after}")
 
 
 def put_name(

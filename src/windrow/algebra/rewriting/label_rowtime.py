@@ -9,6 +9,7 @@ from __future__ import annotations
 from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.edits import Edits
 from windrow.syntax.nodes import BlockText, Range, Role
+from windrow.syntax.select_list import is_path
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -41,10 +42,7 @@ def put_label_row(edits: Edits, query: BlockText) -> tuple[SqlText | None, list[
 
 def column_of_key(tokens: TokenList, key: Range) -> SqlText | None:
     """The column that a key is, without its qualifier; None for an expression."""
-    is_path = all(
-        tokens.is_symbol(at, ".") if (at - key[0]) % 2 else tokens[at].is_name for at in range(*key)
-    )
-    return piece_of(tokens, key[1] - 1, key[1]) if is_path and (key[1] - key[0]) % 2 else None
+    return piece_of(tokens, key[1] - 1, key[1]) if is_path(tokens, key) else None
 
 
 def _free(tokens: TokenList, name: str) -> str:

@@ -77,12 +77,17 @@ def micro_batches_of(
     on_late: str,
     on_malformed: str = "fail",
 ) -> MicroBatches:
-    """The object that runs the micro-batches of a query; the arguments are those of :class:`LiveContext`.
+    """The object that runs the micro-batches of a query.
+
+    The arguments are those of :class:`LiveContext`; `on_malformed` is as for
+    :meth:`windrow.relation.Relation.start`.
 
     Raises
     ------
     UsageError
         ``UNKNOWN_ENVELOPE``, ``UNKNOWN_OPTION``.
+    NotSupportedError
+        ``UNSUPPORTED_ON_EXECUTORS``.
     """
     known = EMIT_ENVELOPES if isinstance(plan, EmittedPlan) else ENVELOPES
     refuse_unknown(f"envelope {envelope!r}", envelope, known, "UNKNOWN_ENVELOPE")

@@ -85,7 +85,7 @@ def query_of_call(
             for argument, value in zip(arguments, values, strict=True)
             for key in _compared(tokens, at, argument, value, functions)
         ]
-        alone = alone_in_lateral(tokens, at)
+        alone = None if function.returns_table else alone_in_lateral(tokens, at)
         query = _for_each_value(
             function, values, source, compared, alone[1] if alone else "", is_one=not function.returns_table
         )

@@ -23,12 +23,13 @@ from windrow.statements.definitions.function_calls import (
     first_of_call,
     outermost_calls,
     select_around,
+    windows_of,
 )
 from windrow.statements.definitions.stored_functions import KnownFunctions
 from windrow.syntax.nodes import BlockText, Range, is_within
 from windrow.syntax.operands import may_be_operand
-from windrow.syntax.query_parts import find_window_queries, grouping_keys
-from windrow.syntax.select_list import alias_of, aliased, excepted, without_alias
+from windrow.syntax.query_parts import grouping_keys
+from windrow.syntax.select_list import alias_of, aliased, excepted, is_path, without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList
@@ -55,9 +56,7 @@ def calls_over_select(tokens: TokenList, functions: KnownFunctions, columns_of: 
         select = select_around(tokens, at)
         if select is None:
             continue
-        windows = find_window_queries(tokens)
-        window = next((one for one in windows if one.range[0] == select.items[0] - 1), None)
-        made = _Lifted(tokens, select, window, calls, columns_of)
+        made = _Lifted(tokens, select, windows_of(tokens, select), calls, columns_of)
         for case in made.cases:
             return _searched(tokens, case)
         if any(made.is_late(call) for call in made.calls) or made.keys_with_calls():
@@ -409,9 +408,8 @@ class _Lifted:
                 found += [((SqlText.of(self.name(number + at)), -1), name) for at, name in enumerate(names)]
                 self.columns += [piece_of(tokens, *item), *([SqlText()] * (len(names) - 1))]
             else:  # with its alias, which others may read
-                is_path = all(tokens[at].is_name or tokens.is_symbol(at, ".") for at in range(*item))
                 has_own = any(item[0] <= at < item[1] for at in self.calls)
-                name = named[0] if named else tokens[item[1] - 1].name if is_path else ""
+                name = named[0] if named else tokens[item[1] - 1].name if is_path(tokens, item) else ""
                 name = name or (tokens.text(*item) if has_own else "")
                 found.append(((SqlText.of(self.name(number)), number), name))
                 self.columns.append(piece_of(tokens, *item))

@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from windrow.statements.definitions.stored_functions import KnownFunctions
 from windrow.statements.definitions.stored_text import called_name
 from windrow.syntax.cql_clauses import begins_relation
-from windrow.syntax.nodes import Range
-from windrow.syntax.query_parts import begins_window_by, is_set_operator, level_around
+from windrow.syntax.nodes import BlockText, Range
+from windrow.syntax.query_parts import begins_window_by, find_window_queries, is_set_operator, level_around
 from windrow.syntax.select_list import aliased, without_distinct
 from windrow.syntax.tokens import TokenList
 
 __all__ = [
     "SelectText",
+    "alone_in_lateral",
     "every_call",
     "first_of_call",
     "is_of_relation",
     "outermost_calls",
     "select_around",
     "select_at",
+    "windows_of",
 ]
 
 _AFTER_SELECT = ("FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "LIMIT", "OFFSET")
@@ -92,8 +94,15 @@ def is_of_relation(tokens: TokenList, call: int) -> bool:
     return begins_relation(tokens, first_of_call(tokens, call))
 
 
+def windows_of(tokens: TokenList, select: SelectText) -> BlockText | None:
+    """The SELECT with WINDOW BY that this one is; None without windows."""
+    first = select.items[0] - 1
+    first -= tokens.word(first) in ("DISTINCT", "ALL")
+    return next((one for one in find_window_queries(tokens) if one.range[0] == first), None)
+
+
 def alone_in_lateral(tokens: TokenList, at: int) -> tuple[Range, str] | None:
-    """The brackets of a query after LATERAL that is only a call, and the name of its column."""
+    """The brackets of a query after LATERAL that is only a call for a value, and the name of its column."""
     first, close = first_of_call(tokens, at), tokens.partner[at + 1]
     opened = first - 2
     if tokens.word(first - 1) != "SELECT" or tokens.word(opened - 1) != "LATERAL":

@@ -22,6 +22,7 @@ from windrow.algebra.rewriting.clauses_over_variables import clauses_over_variab
 from windrow.errors import AnalysisError, WindrowError
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
+from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.statements.composed import RunQuery
@@ -94,6 +95,9 @@ def with_functions(
         yield None
         return
 
+    def aggregates() -> frozenset[str]:
+        return own_aggregates(gateway, tokens)
+
     def columns_of(query: SqlText) -> list[str]:
         with gateway.instead(query) as read:
             return run_query(read).columns
@@ -101,8 +105,8 @@ def with_functions(
     above = (
         calls_in_pipe(tokens, functions)
         or calls_in_pivot(tokens, functions)
-        or calls_of_rows_around(tokens, functions)
-        or calls_in_aggregates(tokens, functions)
+        or calls_of_rows_around(tokens, functions, columns_of)
+        or calls_in_aggregates(tokens, functions, aggregates)
         or calls_over_select(tokens, functions, columns_of)
         or clauses_over_variables(tokens, calls)
         or with_other_names(tokens, functions)

@@ -83,12 +83,11 @@ class ExecutorSteps(Steps):
         assert self._tick_files is not None
         self._tick_files.add(instant)
 
-    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
+    def input(self, context: LiveContext, frames: Mapping[str, DataFrame] | None) -> DataFrame:
         """The output of the buckets."""
         assert frames is None
-        return self._graph.packets(
-            None if self._tick_files is None else self._tick_files.arriving(self._context.spark)
-        )
+        ticks = None if self._tick_files is None else self._tick_files.arriving(context.spark)
+        return self._graph.packets(ticks)
 
     @contextmanager
     def cached(self, batch: DataFrame) -> Iterator[DataFrame]:

@@ -39,7 +39,7 @@ def sound_rows(batch: DataFrame, streams: Sequence[tuple[int, str, Stream]]) -> 
     Parameters
     ----------
     batch, streams
-        As in :class:`windrow.spark.live.micro_batches.host.MicroBatches`.
+        As for :meth:`windrow.spark.live.micro_batches.host.MicroBatches.take` and `streams`.
     """
     return batch.where(~reduce(Column.__or__, [_wrong(batch, at, one) for at, _, one in streams]))
 

@@ -39,7 +39,7 @@ class ClauseSteps(Steps):
     plan
         The query.
     context
-        The same, as it runs.
+        Its sink and checkpoint.
     """
 
     def __init__(self, plan: ClausePlan, context: LiveContext) -> None:
@@ -51,10 +51,6 @@ class ClauseSteps(Steps):
         sources = {name: stream for _, name, stream in context.streams()}
         key = () if self._alone is None else self._alone.key
         self._state = ClauseState(plan, context.checkpoint, sources, plan.retained(), key)
-
-    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
-        """All arriving entries; of `frames`, in place of the streams' own."""
-        return self._context.input(frames, self._context.idle_ticks(frames))
 
     def release(self) -> None:
         """Release the caches of a micro-batch."""

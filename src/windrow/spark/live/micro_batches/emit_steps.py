@@ -104,7 +104,7 @@ class EmittedSteps(Steps):
     plan
         The query.
     context
-        The same, as it runs.
+        Its sink and checkpoint.
     """
 
     def __init__(self, plan: EmittedPlan, context: LiveContext) -> None:
@@ -125,14 +125,13 @@ class EmittedSteps(Steps):
 
     # -- ticks -----------------------------------------------------------------------------------------
 
-    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
+    def input(self, context: LiveContext, frames: Mapping[str, DataFrame] | None) -> DataFrame:
         """All arriving entries, with ticks; those of `frames` in place of the streams' own, with ticks under
         an empty name.
         """
         if frames is not None:
-            return self._context.input(frames, frames.get(""))
-        ticks = None if self._files is None else self._files.arriving(self._context.spark)
-        return self._context.input(None, ticks)
+            return context.input(frames, frames.get(""))
+        return context.input(None, None if self._files is None else self._files.arriving(context.spark))
 
     @property
     def wants(self) -> int | None:

@@ -104,7 +104,7 @@ class EntryReader:
     context
         The query.
     reading
-        The columns that it needs of each stream; all without.
+        The columns that it needs of each stream; without it, all are read.
     timed
         Whether rows have processing times, as with EMIT: those of streaming DataFrames increase from
         micro-batch to micro-batch, and ticks are entries too.

@@ -69,17 +69,14 @@ class MicroBatches:
     Attributes
     ----------
     context, steps
-        As given.
+        The query, and what its micro-batches do.
     progress
         The progress of the last micro-batch.
-    late
-        Where late rows go.
     """
 
     def __init__(self, context: LiveContext, steps: Steps) -> None:
         self.context, self.steps = context, steps
         self._checkpoint = context.checkpoint
-        self.late = self._checkpoint.sides["late"]
         self.progress: dict[str, Any] = {}
         self._wrong_clocks = WrongClocks(context.spark, context.plan.catalog)
 
@@ -157,7 +154,7 @@ class MicroBatches:
 
     def input(self, frames: Mapping[str, DataFrame] | None = None) -> DataFrame:
         """All arriving entries; of `frames`, in place of the streams' own."""
-        return self.steps.input(frames)
+        return self.steps.input(self.context, frames)
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Process a micro-batch, unless it has been processed completely."""

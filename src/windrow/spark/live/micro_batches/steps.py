@@ -11,6 +11,7 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame
 
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
+from windrow.spark.live.micro_batches.context import LiveContext
 from windrow.spark.live.reports.state_table import QueryState
 
 __all__ = ["Done", "Retained", "Steps"]
@@ -55,10 +56,6 @@ class Steps(ABC):
     """Settings of Spark for the query, set when it starts."""
 
     @abstractmethod
-    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
-        """All arriving entries; of `frames`, in place of the streams' own."""
-
-    @abstractmethod
     def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
         """Judge the sound entries of a micro-batch, advance the operators, and pass the changes to the
         sink.
@@ -71,6 +68,10 @@ class Steps(ABC):
     @abstractmethod
     def state(self, committed: CommittedBatch) -> QueryState:
         """The state after a micro-batch."""
+
+    def input(self, context: LiveContext, frames: Mapping[str, DataFrame] | None) -> DataFrame:
+        """All arriving entries of a query; those of `frames` in place of the streams' own."""
+        return context.input(frames, context.idle_ticks(frames))
 
     def count(self, batch: DataFrame) -> int:
         """How many entries a micro-batch has."""

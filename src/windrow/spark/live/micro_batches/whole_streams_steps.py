@@ -96,10 +96,6 @@ class WholeStreamsSteps(Steps):
         self._entries = EntryReader(context)
         self._known: tuple[int, _State] | None = None
 
-    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
-        """All arriving entries; of `frames`, in place of the streams' own."""
-        return self._context.input(frames, self._context.idle_ticks(frames))
-
     def state(self, committed: CommittedBatch) -> QueryState:
         """The state after a micro-batch."""
         state = self._state(committed)

@@ -61,7 +61,7 @@ class WindowedSteps(Steps):
     plan
         The query.
     context
-        The same, as it runs.
+        Its sink and checkpoint.
     """
 
     def __init__(self, plan: ContinuousPlan, context: LiveContext) -> None:
@@ -85,10 +85,6 @@ class WindowedSteps(Steps):
             self._behind = ClausesBehind(
                 plan, read, streams, self._context.checkpoint, self._closed, self._read_by_windows
             )
-
-    def input(self, frames: Mapping[str, DataFrame] | None) -> DataFrame:
-        """All arriving entries; of `frames`, in place of the streams' own."""
-        return self._context.input(frames, self._context.idle_ticks(frames))
 
     @property
     def _sides(self) -> list[WindowedSide]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.spark.live.checkpoints.checkpoint import EARLIER_NAMES as _OF_COUNTS
+from windrow.spark.live.checkpoints.checkpoint import EARLIER_NAMES
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.runtime.settings import zone_named
 from windrow.streams import FOREVER, NO_BOUND
@@ -21,7 +21,7 @@ _END = "the end"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
-_EARLIER_NAMES = {**_OF_COUNTS, "lag": "seconds_behind"}
+_EARLIER_NAMES = {**EARLIER_NAMES, "lag": "seconds_behind"}
 
 
 class QueryProgress(dict[str, Any]):
@@ -30,6 +30,10 @@ class QueryProgress(dict[str, Any]):
     >>> QueryProgress(rows_buffered=3)["rows_buffered"]
     3
     """
+
+    def get(self, name: str, default: Any = None, /) -> Any:
+        """The value of a name, also of an earlier one."""
+        return self[name] if name in self or name in _EARLIER_NAMES else default
 
     def __missing__(self, name: str) -> Any:
         if name not in _EARLIER_NAMES:
