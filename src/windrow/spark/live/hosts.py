@@ -11,10 +11,10 @@ from windrow.spark.live.checkpoints.checkpoint import BUCKETS, form_in
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graphs.graph import graph_of, why_not
 from windrow.spark.live.micro_batches.clause_steps import ClauseSteps
-from windrow.spark.live.micro_batches.context import LiveContext
 from windrow.spark.live.micro_batches.emit_steps import EmittedSteps
 from windrow.spark.live.micro_batches.host import MicroBatches
-from windrow.spark.live.micro_batches.steps import Steps
+from windrow.spark.live.micro_batches.live_context import LiveContext
+from windrow.spark.live.micro_batches.query_steps import Steps
 from windrow.spark.live.micro_batches.whole_streams_steps import WholeStreamsSteps
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.spark.live.plans.clause_plan import ClausePlan

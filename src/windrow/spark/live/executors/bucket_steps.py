@@ -18,8 +18,8 @@ from windrow.spark.live.executors.packets import Graph
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.input.ticks import TickFiles
-from windrow.spark.live.micro_batches.context import LiveContext
-from windrow.spark.live.micro_batches.steps import Done, Retained, Steps
+from windrow.spark.live.micro_batches.live_context import LiveContext
+from windrow.spark.live.micro_batches.query_steps import Done, Retained, Steps
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of, timed_state_of
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables

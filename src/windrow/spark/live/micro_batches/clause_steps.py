@@ -19,9 +19,9 @@ from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of, is_one_clause
 from windrow.spark.live.micro_batches.clause_state import BUFFERED, Buffered, ClauseState, first_before
-from windrow.spark.live.micro_batches.context import LiveContext
 from windrow.spark.live.micro_batches.entry_reader import EntryReader
-from windrow.spark.live.micro_batches.steps import Done, Retained, Steps
+from windrow.spark.live.micro_batches.live_context import LiveContext
+from windrow.spark.live.micro_batches.query_steps import Done, Retained, Steps
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.upstream import EMITTED

@@ -33,11 +33,11 @@ from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import Arrivals
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.input.ticks import TickFiles
-from windrow.spark.live.micro_batches.context import LiveContext
 from windrow.spark.live.micro_batches.emit_rows import ROWS, EmittedRows, entering, with_rows
 from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, EntryReader
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged, judging
-from windrow.spark.live.micro_batches.steps import Done, Retained, Steps
+from windrow.spark.live.micro_batches.live_context import LiveContext
+from windrow.spark.live.micro_batches.query_steps import Done, Retained, Steps
 from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_by_spark import EmittedBySpark

@@ -24,8 +24,8 @@ from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED, Arrivals, arrivals
 from windrow.spark.live.input.entry_columns import STREAM, TICKS, inside
 from windrow.spark.live.input.file_order import ORIGIN, in_order, is_of_one_file
-from windrow.spark.live.micro_batches.context import LiveContext
 from windrow.spark.live.micro_batches.direct_input import DirectInput, Reading
+from windrow.spark.live.micro_batches.live_context import LiveContext
 from windrow.spark.logs.live_source import BOUND, LOGGED, PLACE, PRODUCER, PTIME, LiveSource
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME, Stream
 from windrow.streams import Position

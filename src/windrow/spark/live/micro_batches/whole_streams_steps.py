@@ -18,9 +18,9 @@ from windrow.punctuations.pattern import put_together
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
-from windrow.spark.live.micro_batches.context import LiveContext
 from windrow.spark.live.micro_batches.entry_reader import EntryReader
-from windrow.spark.live.micro_batches.steps import Done, Retained, Steps
+from windrow.spark.live.micro_batches.live_context import LiveContext
+from windrow.spark.live.micro_batches.query_steps import Done, Retained, Steps
 from windrow.spark.live.operators.punctuated.new_punctuation import new_patterns, reached, schema_of
 from windrow.spark.live.operators.punctuated.row_maps import RowMap, arrow_schema
 from windrow.spark.live.plans.whole_streams_plan import NOT_CLOSED, WholeStreamsPlan

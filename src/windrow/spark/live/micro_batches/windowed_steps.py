@@ -30,9 +30,9 @@ from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
-from windrow.spark.live.micro_batches.context import LiveContext
 from windrow.spark.live.micro_batches.entry_reader import EntryReader
-from windrow.spark.live.micro_batches.steps import Done, Retained, Steps
+from windrow.spark.live.micro_batches.live_context import LiveContext
+from windrow.spark.live.micro_batches.query_steps import Done, Retained, Steps
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame
 
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
-from windrow.spark.live.micro_batches.context import LiveContext
+from windrow.spark.live.micro_batches.live_context import LiveContext
 from windrow.spark.live.reports.state_table import QueryState
 
 __all__ = ["Done", "Retained", "Steps"]
@@ -48,7 +48,7 @@ class Retained:
 class Steps(ABC):
     """The steps of a micro-batch that differ between kinds of queries.
 
-    An implementation gets a :class:`~.context.LiveContext` when it is made, and
+    An implementation gets a :class:`~.live_context.LiveContext` when it is made, and
     :class:`~.host.MicroBatches` calls it. This class has no state.
     """
 
