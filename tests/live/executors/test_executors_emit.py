@@ -27,7 +27,7 @@ from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.graphs.graph import graph_of
 from windrow.spark.live.executors.packing import DATA, NOTE, pack
 from windrow.spark.live.executors.unpacking import is_of_rows
-from windrow.spark.live.micro_batches.late_rows import late_columns
+from windrow.spark.live.input.late_rows import late_columns
 from windrow.spark.logs.live_source import PTIME
 from windrow.testing import playing
 

@@ -430,6 +430,10 @@ def test_a_checkpoint_of_the_version_before_is_gone_on_with_unless_it_has_rows_e
         assert last["rows_held"] == last["rows_buffered"]
     with pytest.warns(DeprecationWarning, match="seconds_behind"):
         assert last["lag"] == last["seconds_behind"]
+    with pytest.warns(DeprecationWarning, match="rows_buffered") as warned:
+        assert last.get("rows_held") == last["rows_buffered"]
+    assert warned[0].filename == __file__
+    assert last.get("nothing", 7) == 7
 
 
 @pytest.mark.usefixtures("interpreted")

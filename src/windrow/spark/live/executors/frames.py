@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from windrow.algebra.continuous import Reader
 from windrow.errors import UsageError
 from windrow.spark.live.executors.graphs.graph import graph_of, why_not
-from windrow.spark.live.micro_batches.late_rows import late_columns
+from windrow.spark.live.input.late_rows import late_columns
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.syntax.sqltext import quoted
@@ -41,7 +41,7 @@ def streaming(plan: LivePlan) -> DataFrame:
 
 def streaming_late(plan: LivePlan) -> DataFrame:
     """The late rows of the streams that a query reads, in the form of
-    :func:`windrow.spark.live.micro_batches.late_rows.late_columns`.
+    :func:`windrow.spark.live.input.late_rows.late_columns`.
 
     Raises
     ------

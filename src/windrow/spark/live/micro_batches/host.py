@@ -20,8 +20,8 @@ from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.checkpoints.side_outputs import Listing
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.input.file_order import placed
+from windrow.spark.live.input.late_rows import LATE_SCHEMA
 from windrow.spark.live.input.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows, uncomputable_rows
-from windrow.spark.live.micro_batches.late_rows import LATE_SCHEMA
 from windrow.spark.live.micro_batches.live_context import LiveContext
 from windrow.spark.live.micro_batches.query_steps import Steps
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable, is_of_a_value

@@ -16,7 +16,7 @@ from windrow.spark.jvm.plans import in_session
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint
 from windrow.spark.live.checkpoints.side_outputs import SideOutput
 from windrow.spark.live.input.entry_columns import entries_of, in_one, ticks_among
-from windrow.spark.live.micro_batches.late_rows import LateRows
+from windrow.spark.live.input.late_rows import LateRows
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables

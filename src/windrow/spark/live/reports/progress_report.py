@@ -19,9 +19,8 @@ __all__ = ["QueryProgress", "described", "in_words", "instant_text"]
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _END = "the end"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
-
-
 _EARLIER_NAMES = {**EARLIER_NAMES, "lag": "seconds_behind"}
+"""Deprecated names in progress, and the names of today."""
 
 
 class QueryProgress(dict[str, Any]):
@@ -33,14 +32,21 @@ class QueryProgress(dict[str, Any]):
 
     def get(self, name: str, default: Any = None, /) -> Any:
         """The value of a name, also of an earlier one."""
-        return self[name] if name in self or name in _EARLIER_NAMES else default
+        return super().get(self._name_of_today(name) if name not in self else name, default)
 
     def __missing__(self, name: str) -> Any:
-        if name not in _EARLIER_NAMES:
+        now = self._name_of_today(name)
+        if now not in self:
             raise KeyError(name)
-        now = _EARLIER_NAMES[name]
-        warnings.warn(f"progress has {now} for {name}", DeprecationWarning, stacklevel=2)
         return self[now]
+
+    @staticmethod
+    def _name_of_today(name: str) -> str:
+        """The name that replaces an earlier one, with a warning where the caller reads it; others as is."""
+        now = _EARLIER_NAMES.get(name, name)
+        if now != name:
+            warnings.warn(f"progress has {now} for {name}", DeprecationWarning, stacklevel=3)
+        return now
 
 
 def described(name: str, plan: LivePlan, counts: Mapping[str, Any], seconds: float) -> QueryProgress:
