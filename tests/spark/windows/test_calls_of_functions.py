@@ -71,12 +71,18 @@ def rows(frame):
         "SELECT name, COUNT(*) OVER () AS n FROM b GROUP BY name HAVING f(MAX(v)) > 1",
         "SELECT v, f(v), SUM(COUNT(*)) OVER (ORDER BY v ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s,"
         " RANK() OVER w AS r FROM b GROUP BY v HAVING f(MAX(v) + 0) > 0 AND COUNT(*) > 0"
-        " WINDOW w AS (PARTITION BY v > 10 ORDER BY v DESC NULLS LAST) ORDER BY MAX(SUM(v)) OVER (w) LIMIT 3",
+        " WINDOW w AS (PARTITION BY v > 10 ORDER BY v DESC NULLS LAST)"
+        " ORDER BY v LIMIT 3",
         "SELECT DISTINCT lag(name, 1, 'x') IGNORE NULLS OVER (ORDER BY name) AS c FROM b GROUP BY name"
         " HAVING f(MAX(v)) > 1",
         "SELECT name, f(f(v) + 18) FROM b WHERE f(f(b.v) + 18) > 1",
         "SELECT *, (SELECT MAX(t.v) FROM t WHERE t.v > f(b.v) AND t.i < f(b.v + 1) + 5) AS x FROM b",
         "SELECT * EXCEPT (v) FROM b WHERE EXISTS (SELECT 1 FROM t WHERE t.v > f(b.v))",
+        "SELECT *, (SELECT MAX(t.v) FROM t WHERE t.i = f(b.v)) AS x FROM b WHERE v > 100 OR v IS NULL",
+        "SELECT *, (SELECT MAX(t.v) FROM t WHERE t.i = f(b.v)) AS x FROM b WHERE v > 100",
+        "SELECT c.name, (SELECT MAX(t.v) FROM t WHERE t.i = f(c.v)) AS x"
+        " FROM b LEFT JOIN b AS c ON b.v = c.v + 10",
+        "SELECT v, (SELECT MAX(t.i) FROM t WHERE t.i <= f(b.v)) AS x FROM b UNION SELECT v, f(v) FROM b",
         "SELECT (SELECT MAX(t.v) FROM t WHERE t.i = f(b.v) AND t.v < 20 + f(b.v + 0)) AS x FROM b",
         "SELECT b.name, c.v FROM b JOIN b AS c ON b.v = c.v"
         " WHERE EXISTS (SELECT 1 FROM t WHERE t.i = f(b.v) AND t.v > c.v)",
@@ -159,6 +165,10 @@ def test_calls_within_aggregates_of_windows(session):
     assert rows(session.sql(sql)) == [(2, 1, 10.0), (2, 1, 12.5), (2, 1, 5.0)]
     sql = f"SELECT s.k, RANK() OVER (ORDER BY MAX(longest(s.v + 12)), s.k) AS r FROM t {WINDOWS} GROUP BY s.k"
     assert rows(session.sql(sql)) == [("a", 2), ("b", 1)]
+    none = WINDOWS.replace("s.v < 19", "s.v < 0")
+    sql = f"SELECT COUNT(*), MAX(longest(COUNT(w) + 18)), SUM(longest(19)) FROM t {none}"
+    assert rows(session.sql(sql)) == [(0, None, None)]
+    assert rows(session.sql(f"SELECT s.k, MAX(longest(s.v)) FROM t {none} GROUP BY s.k")) == []
     sql = f"SELECT longest(MAX(longest(COUNT(w) + 18)) + 17) FROM t {WINDOWS}"
     assert rows(session.sql(sql)) == [(2,)]
 
