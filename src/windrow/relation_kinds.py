@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import UsageError
 from windrow.relation import Changes, Relation
+from windrow.spark.analysis.keyed_rows import sorted_rows
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import LivePlan, LiveQuery, streaming, streaming_late
 from windrow.spark.live.reports.rows_set_aside import LATE_FOR_GROUP, SetAside, counted_late
@@ -96,6 +97,11 @@ class TimeVaryingRelation(Relation):
     """A query with EMIT over recorded logs: a table that changes as entries arrive.
 
     Its rows are the table as of now, or the changes of ``EMIT STREAM``.
+
+    Parameters
+    ----------
+    order
+        Finds the places of the columns by which the table is sorted, from their names.
     """
 
     def __init__(
@@ -104,11 +110,13 @@ class TimeVaryingRelation(Relation):
         is_stream: bool,
         envelope: str,
         gateway: Gateway,
+        order: Callable[[Sequence[str]], Sequence[tuple[int, OrderItem]]],
         *,
         live: LivePlan | None = None,
         plan: Callable[[], str] | None = None,
     ) -> None:
         self._query, self._is_stream, self._envelope, self._live = query, is_stream, envelope, live
+        self._order = order
         self._explained, self._gateway, self._is_plan = plan or query.plan(is_stream), gateway, False
 
     @cached_property
@@ -117,7 +125,11 @@ class TimeVaryingRelation(Relation):
         with self._gateway.translated():
             if self._is_stream:
                 return self._changes(self._envelope, ordered=False)
-            return self._query.at(self._now)
+            return self._at(self._now)
+
+    def _at(self, tick: int) -> DataFrame:
+        rows = self._query.at(tick)
+        return sorted_rows(rows, self._order(rows.columns))
 
     @cached_property
     def _ordered(self) -> DataFrame | None:  # type: ignore[override]
@@ -147,9 +159,7 @@ class TimeVaryingRelation(Relation):
             raise _other_time("processing time", "relation.at(ptime=instant)")
         tick = tick_of(self._gateway, self._query.scale, ptime)
         with self._gateway.translated():
-            return Relation(
-                self._query.at(tick), f"{self.plan()}\n\nat processing time {ptime}", self._gateway
-            )
+            return Relation(self._at(tick), f"{self.plan()}\n\nat processing time {ptime}", self._gateway)
 
     def changelog(self, envelope: str = "delta", key: str | Sequence[str] = ()) -> Relation:
         """The changes of the table, each with its processing time: see :meth:`Relation.changelog`.

@@ -17,9 +17,10 @@ from windrow.syntax.patterns.row_patterns import variables_of
 from windrow.syntax.query_parts import is_set_operator, level_around
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["VisibleRelations", "first_of", "parts_of_from", "scopes"]
+__all__ = ["JOINS", "VisibleRelations", "first_of", "parts_of_from", "scopes"]
 
-_JOINS = {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"}
+JOINS = {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"}
+"""Words of joins."""
 _ENDS_FROM = {"WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT", "OFFSET",
               "WINDOW", "QUALIFY", "SELECT"}  # fmt: skip
 
@@ -177,7 +178,7 @@ def _left_of(tokens: TokenList, source: Range, at: int) -> VisibleRelations | No
         if not words:
             return None
         stop = words[-1] - (tokens.word(words[-1]) == "VIEW")
-    while stop > start and (tokens.is_symbol(stop - 1, ",") or tokens.word(stop - 1) in _JOINS):
+    while stop > start and (tokens.is_symbol(stop - 1, ",") or tokens.word(stop - 1) in JOINS):
         stop -= 1
     if stop <= start:
         return None

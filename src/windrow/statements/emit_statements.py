@@ -29,6 +29,7 @@ from windrow.spark.recorded.emit_reference import emitted_by_definition
 from windrow.syntax.cql_clauses import TO_STREAM, window_at
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
+from windrow.syntax.order_by import output_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.as_of import pasts
 from windrow.syntax.streams.emit_clause import Emission, clauses_in, has_clauses, parse_emission
@@ -253,6 +254,7 @@ def _relation(
     """The output of the query, which can be started live over unbounded streams."""
     live = frozenset(name for name in query.streams if _goes_on(catalog.streams[name]))
     envelope = emission.envelope if emission.stream else None
+    order = partial(output_order, tokens, *emission.query)
     if not live or emission.as_of is not None:
         if any(name not in catalog.named for name in live):
             assert emission.as_of is not None
@@ -263,12 +265,12 @@ def _relation(
                 span=tokens.span(*emission.as_of),
                 hint="start the query without it, and compute the table at an instant from the changes",
             )
-        return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway)
+        return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway, order)
     plan = EmittedPlan(gateway, catalog, live, tokens.sql, query, envelope)
     explain = partial(explain_emitted, plan)
     if not plan.is_endless and not gateway.prefers_live:
         return TimeVaryingRelation(
-            query, emission.stream, emission.envelope, gateway, live=plan, plan=explain
+            query, emission.stream, emission.envelope, gateway, order, live=plan, plan=explain
         )
     return LiveRelation(plan, plan.no_rows(), explain)
 

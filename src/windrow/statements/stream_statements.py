@@ -229,8 +229,7 @@ def _run_query(
         return no_rows(gateway)
     if isinstance(result, TimeVarying):
         assert isinstance(query, Query)
-        body = reader.after_with(*query.tokens)
-        order = output_order(tokens, body, query.tokens[1], result.names)
+        order = output_order(tokens, *query.tokens, result.names)
         return VaryingRelation(result, plan, gateway, live=as_live, order=order)
     if isinstance(result, Stream):
         return StreamRelation(result, plan, gateway, live=as_live)

@@ -46,6 +46,8 @@ def output_order(
     >>> [(place, item.descending) for place, item in found]
     [(1, True), (0, False)]
     """
+    while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
+        start, stop = start + 1, stop - 1
     order = order_at(tokens, start, stop)
     if order is None:
         return ()
@@ -87,9 +89,10 @@ def _selected(tokens: TokenList, start: int, stop: int) -> list[list[str]]:
     """The texts of the items of SELECT, for a single query without brackets."""
     level = tokens.level(start, stop)
     words = [tokens.word(at) for at in level]
-    if tokens.word(start) != "SELECT" or words.count("SELECT") > 1:
+    if tokens.word(start) not in ("SELECT", "WITH") or words.count("SELECT") != 1:
         return []
-    first = start + 2 if tokens.word(start + 1) in ("DISTINCT", "ALL") else start + 1
+    first = level[words.index("SELECT")] + 1
+    first += tokens.word(first) in ("DISTINCT", "ALL")
     last = next((at for at in level if tokens.word(at) == "FROM"), stop)
     return [_text(tokens, without_alias(tokens, item)) for item in tokens.split(first, last)]
 

@@ -205,3 +205,33 @@ def test_a_pipe_before_emit_gives_what_its_select_gives(spark):
     select = f"SELECT wend, COUNT(*) AS n {windows} WHERE t > 1 GROUP BY wend {emit}"
     assert pipe == session.sql(select).collect()
     assert [(row.wend, row.n) for row in pipe] == [(10, 2)]
+
+
+@pytest.mark.parametrize("execution", ["batch", "reference"])
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("SELECT item FROM bids ORDER BY item", ["A", "B", "C"]),
+        ("SELECT item, item AS ITEM FROM bids ORDER BY 2 DESC", ["C", "B", "A"]),
+        ("SELECT item, MAX(price) AS best FROM bids GROUP BY item ORDER BY best DESC", ["A", "B", "C"]),
+        (
+            "WITH b AS (SELECT * FROM bids) SELECT lower(b.item) FROM b ORDER BY lower(b.item)",
+            ["a", "b", "c"],
+        ),
+        ("(SELECT item FROM bids ORDER BY item)", ["A", "B", "C"]),
+        ("SELECT item FROM bids UNION SELECT 'D' FROM bids ORDER BY item DESC", ["D", "C", "B", "A"]),
+        ("SELECT item FROM bids ORDER BY item LIMIT 2", ["A", "B"]),
+        ("SELECT item FROM bids ORDER BY item AS OF SYSTEM TIME 2", ["A", "C"]),
+    ],
+)
+def test_the_table_is_sorted_as_its_query_says(spark, query, expected, execution):
+    log = spark.createDataFrame(
+        [(1, 1, "C", 5), (2, 2, "A", 7), (3, 3, "B", 6)], "at int, t int, item string, price int"
+    )
+    session = windrow.Session(spark, execution=execution)
+    session.stream("bids", log, rowtime="t", unit="seconds", ptime="at")
+    relation = session.sql(query)
+    assert [row[0] for row in relation.collect()] == [row[0] for row in relation.df.collect()] == expected
+    if "AS OF" not in query and "LIMIT" not in query and "UNION" not in query:
+        earlier = [row[0] for row in relation.at(ptime=2).collect()]
+        assert earlier == [one for one in expected if one.upper() != "B"]

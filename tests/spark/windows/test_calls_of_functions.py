@@ -88,6 +88,22 @@ def rows(frame):
         " WHERE EXISTS (SELECT 1 FROM t WHERE t.i = f(b.v) AND t.v > c.v)",
         "SELECT name, (SELECT COUNT(*) FROM t HAVING COUNT(*) > f(b.v)) AS x FROM b WHERE v > 1",
         "SELECT name FROM b WHERE 2 IN (SELECT t.i FROM t WHERE t.i = f(b.v) + 1)",
+        "SELECT name, (SELECT MAX(t.v) FROM t WHERE t.i = f(length(name) + 18) AND t.v > f(t.v)) AS x FROM b",
+        "SELECT name, COUNT(*) FROM b WHERE EXISTS (SELECT 1 FROM t WHERE t.i = f(b.v)) GROUP BY name",
+        "SELECT v, COUNT(*) FROM b GROUP BY v HAVING v IN (SELECT t.v - 1 FROM t WHERE t.i = f(b.v))",
+        "SELECT name FROM b GROUP BY v, name HAVING EXISTS (SELECT 1 FROM t WHERE t.i = f(v))",
+        "SELECT name, MAX((SELECT MAX(t.v) FROM t WHERE t.i > f(b.v))) AS m FROM b GROUP BY name",
+        "SELECT * FROM b JOIN t AS c ON b.v > c.v AND EXISTS (SELECT 1 FROM t WHERE t.i = f(b.v))",
+        "SELECT * FROM b LEFT JOIN t AS c ON b.v > c.v AND EXISTS (SELECT 1 FROM t WHERE t.i = f(c.v))",
+        "SELECT c.*, b.name FROM b JOIN b AS d ON b.v = d.v FULL JOIN t AS c ON b.v > c.v"
+        " AND NOT EXISTS (SELECT 1 FROM t WHERE t.i = f(d.v))",
+        "SELECT * FROM b WHERE EXISTS (SELECT MAX(t.i) + 8 AS name FROM t HAVING f(name) > 0)",
+        "SELECT v + 8 AS v, COUNT(*) AS c FROM t GROUP BY v HAVING f(v) > 1 AND f(v) + c < 9",
+        "SELECT MAX(t.i) + 17 AS v, COUNT(*) AS c FROM t HAVING f(v + c - 5) > 1 AND v > 3",
+        "SELECT f(col1) FROM VALUES (9), (19)",
+        "SELECT f(b.v) FROM b, t WHERE b.v = t.v - 1",
+        "WITH c AS (SELECT 1 AS z) SELECT f(v), z FROM t, c",
+        "SELECT f(t.i + 8), f(t.i + 17) FROM t, b RIGHT JOIN VALUES (1), (2) AS c (x) ON b.v = c.x AND i = 9",
         "SELECT * FROM b, LATERAL (SELECT f(b.v))",
         "SELECT * FROM b JOIN b AS c ON b.v = c.v, LATERAL (SELECT f(b.v) + 1 AS x, c.name AS d)",
         "SELECT * FROM b LEFT JOIN LATERAL (SELECT f(b.v) + 1 AS x, b.name AS d) ON b.v > 1",
@@ -109,6 +125,7 @@ def test_calls_give_what_those_of_a_function_of_sparks_do(session, query):
     assert found.df.columns
 
 
+@pytest.mark.long  # a minute or two: windows over windows over windows
 def test_calls_with_windows_and_matches(session):
     sql = f"SELECT s.k, COUNT(w), longest(MAX(w.v)), longest(s.v + 1) AS l FROM t {WINDOWS} ORDER BY s.k, l"
     assert rows(session.sql(sql)) == [("a", 1, 1, 1), ("a", 1, None, 1), ("b", 2, 1, 1)]
@@ -139,6 +156,67 @@ def test_calls_with_windows_and_matches(session):
     assert rows(session.sql(sql)) == [("a", 1, 1), ("b", 1, 1)]
 
 
+@pytest.mark.sampled(every=4)
+@pytest.mark.parametrize("session", ["batch"], indirect=True)  # the reference reads no windows in conditions
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT s.k, MAX(f(w.v + 10)), MAX(f(w.v + 10)) + COUNT(w) AS x FROM t W",
+        "SELECT *, MAX(f(w.v)) AS m FROM t AS q W WHERE s.v > 0",
+        "SELECT s.k, MAX(f(w.t.v)) AS m FROM t JOIN b AS c ON t.v = c.v + 1 OR c.v = 1 WINDOW BY w AS (TYPE"
+        " TUMBLING PARTITION BY k ORDER BY i, name START AS s WHEN f(s.t.v) = 1 END AS e WHEN e.t.v > 0)",
+        "SELECT s.k, s.i, COUNT(w) FROM t WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s"
+        " WHEN f(s.v + 1) > 0 END AS e NEXT AS n WHEN f(n.v) > 1)",
+        "SELECT s.i, e.i FROM t WINDOW BY w AS (TYPE SLIDING PARTITION BY f(t.v) ORDER BY i, k"
+        " START AS s PREV AS p WHEN f(p.v) IS NULL END AS e WHEN e.v > s.v)",
+        "SELECT s.i, CASE WHEN e IS NULL THEN 0 ELSE e.i END FROM t WINDOW BY w AS (TYPE TUMBLING"
+        " ORDER BY k, i START AS s WHEN f(9) = 1 END AS e NEXT AS n WHEN f(n.v) IS NULL)",
+        "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES A.v AS high, f(B.v) AS low,"
+        " MAX(f(A.v)) AS m ALL ROWS PER MATCH PATTERN (A B?)"
+        " DEFINE B AS f(v) > 0, A AS f(A.v) > 0 AND A.i > 0)",
+        "SELECT m.* FROM (SELECT k, i, v FROM t) MATCH_RECOGNIZE (PARTITION BY f(v) AS g ORDER BY i, k"
+        " MEASURES COUNT(*) AS c, f(20) AS d PATTERN (A+) DEFINE A AS"
+        " f(v) = f((SELECT MIN(v) + 4 FROM t))) AS m",
+        "SELECT m.* FROM t AS q (k, i, v) MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES f(v) AS x,"
+        " PREV(f(v)) AS p, LAST(f(A.v), 1) AS y PATTERN (A+ V) DEFINE V AS f(v) > 1) AS m",
+        "SELECT name FROM b WHERE EXISTS (SELECT * FROM t MATCH_RECOGNIZE (ORDER BY i, k MEASURES A.v AS x"
+        " PATTERN (A) DEFINE A AS f(v) > 1 AND f(least => b.v) > 1))",
+        "SELECT DISTINCT MAX(f(w.v)), COUNT(*) OVER () AS c FROM t W",
+        "SELECT MAX(f(w.v)) AS m, COUNT(*) FROM t W GROUP BY MAX(f(w.v))",
+        "SELECT s.k FROM t QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY i) < 3 WINDOW BY w AS (TYPE"
+        " TUMBLING PARTITION BY k ORDER BY i START AS s WHEN f(s.v) > 0 END AS e WHEN f(e.v) > 0)",
+        "SELECT name FROM b WHERE EXISTS (SELECT s.k FROM t WINDOW BY w AS (TYPE TUMBLING PARTITION BY k"
+        " ORDER BY i START AS s WHEN f(s.v) < 19 END NEXT AS n WHEN n.v >= 19) HAVING MAX(f(w.v)) > b.v)",
+    ],
+)
+def test_calls_for_rows_of_clauses(session, query):
+    query = (
+        query.replace(" W", f" {WINDOWS}") if query.endswith(" W") else query.replace(" W ", f" {WINDOWS} ")
+    )
+    called, twin = query.replace("f(", "longest("), query.replace("f(", "twin(")
+    found, expected = session.sql(called), windrow.Session(session.spark).sql(twin)
+    assert found.df.columns == [name.replace("twin(", "longest(") for name in expected.df.columns]
+    assert rows(found) == rows(expected)
+
+
+@pytest.mark.parametrize(
+    ("measure", "condition", "place"),
+    [
+        ("longest(PREV(A.v))", "v > 0", "longest(PREV(A.v))"),
+        ("COUNT(*)", "longest(A.v + COUNT(A.v)) > 0", "longest(A.v + COUNT(A.v))"),
+        ("SUM(longest(A.v + B.v))", "v > 0", "longest(A.v + B.v)"),
+        ("SUM(longest(A.v))", "longest(v - PREV(v)) > 0", "longest(v - PREV(v))"),
+    ],
+)
+def test_a_call_reads_one_row_of_a_match(session, measure, condition, place):
+    pattern = f"PATTERN (A B?) DEFINE A AS {condition}"
+    with pytest.raises(NotSupportedError, match="one row") as raised:
+        session.sql(f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY k, i MEASURES {measure} AS m {pattern})")
+    (context,) = raised.value.getQueryContext()
+    assert (raised.value.condition, context.fragment()) == ("UNSUPPORTED_QUERY", place)
+
+
+@pytest.mark.long  # a minute or two: windows over windows over windows
 def test_calls_within_aggregates_of_windows(session):
     found = session.sql(f"SELECT MAX(longest(COUNT(w) + 18)) AS m, COUNT(*), MAX(COUNT(w)) FROM t {WINDOWS}")
     assert rows(found) == [(2, 3, 2)]
@@ -211,9 +289,15 @@ def test_several_values_of_a_call_are_an_error(session):
     ("sql", "hint"),
     [
         ("SELECT name FROM b ORDER BY longest(v)", "select it with a name"),
-        (f"SELECT MAX(longest(w.v)) FROM t {WINDOWS}", "in a subquery in FROM"),
+        (f"SELECT MAX(longest(w.v + s.v)) FROM t {WINDOWS}", "select what it reads"),
+        (f"SELECT s.i FROM t {WINDOWS.replace('n.v >=', 'longest(n.arr[0]) >=')}", "in a subquery in FROM"),
+        (
+            "SELECT LAST(v) OVER (ORDER BY i ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING PATTERN (A+)"
+            " DEFINE A AS longest(A.v) > 0) FROM t",
+            "MATCH_RECOGNIZE in FROM",
+        ),
         ("SELECT (SELECT MAX(t.v) FROM t WHERE t.v > longest(b.v + t.i)) FROM b", "in a subquery in FROM"),
-        ("SELECT (SELECT 1 FROM t WHERE t.v > longest(b.v)) FROM b GROUP BY b.v", "in a subquery in FROM"),
+        ("SELECT COUNT(DISTINCT *) FROM b WHERE 1 IN (SELECT i FROM t WHERE i > longest(b.v))", "a subquery"),
         (
             "SELECT hash(*) FROM b WHERE 1 IN (SELECT i FROM t WHERE i > longest(b.v))",
             "in a subquery in FROM",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -24,8 +24,9 @@ from windrow.plan.arrow_types import (
     travels_as_it_is,
 )
 from windrow.spark.arrow import encode
+from windrow.syntax.nodes import OrderItem
 
-__all__ = ["KeyedRows", "arrow_of", "refuse_unorderable", "sort_key", "travelling_schema"]
+__all__ = ["KeyedRows", "arrow_of", "refuse_unorderable", "sort_key", "sorted_rows", "travelling_schema"]
 
 
 _KNOWN = "__known"
@@ -189,6 +190,16 @@ def _with_one_of_equals(rows: DataFrame, name: str, known: DataFrame | None) -> 
     both = rows.unionByName(theirs, allowMissingColumns=True)
     found = F.coalesce(F.min(_KNOWN).over(equals), F.min(text).over(equals))
     return both.withColumn(name, found).where(F.isnull(_KNOWN)).drop(_KNOWN)
+
+
+def sorted_rows(frame: DataFrame, order: Sequence[tuple[int, OrderItem]]) -> DataFrame:
+    """The rows, sorted by the columns at these places, whose names may repeat."""
+    if not order:
+        return frame
+    names = frame.columns
+    inside = frame.toDF(*(f"c{place}" for place in range(len(names))))
+    keys = (sort_key(f"c{place}", item.descending, item.nulls_first) for place, item in order)
+    return inside.orderBy(*keys).toDF(*names)
 
 
 def sort_key(name: str, descending: bool, nulls_first: bool) -> Column:

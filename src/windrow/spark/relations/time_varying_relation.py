@@ -21,7 +21,7 @@ from windrow.algebra.time_scale import NEVER, TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, UsageError, WindrowError
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.arrow_types import contains, is_orderable
-from windrow.spark.analysis.keyed_rows import sort_key
+from windrow.spark.analysis.keyed_rows import sorted_rows
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import ROWTIME, Stream, rescaled
 from windrow.syntax.nodes import OrderItem
@@ -118,13 +118,7 @@ class TimeVarying:
     def at(self, tick: int, order: Sequence[tuple[int, OrderItem]] = ()) -> DataFrame:
         """The rows at an instant, sorted by the columns at these places."""
         alive = (F.col(ENTER) <= F.lit(tick)) & (F.lit(tick) < F.col(LEAVE))
-        rows = self.frame.where(alive).select(*self.columns)
-        if order:
-            names = self.columns
-            rows = rows.orderBy(
-                *(sort_key(names[place], item.descending, item.nulls_first) for place, item in order)
-            )
-        return rows.toDF(*self.names)
+        return sorted_rows(self.frame.where(alive).select(*self.columns), order).toDF(*self.names)
 
     def now(self, order: Sequence[tuple[int, OrderItem]] = ()) -> DataFrame:
         """The rows at the last instant of the logs, sorted as :meth:`at` does."""

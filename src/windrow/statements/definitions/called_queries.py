@@ -55,7 +55,7 @@ def query_of_call(
     Raises
     ------
     AnalysisError
-        ``WRONG_NUM_ARGS``.
+        ``WRONG_NUM_ARGS``, ``AMBIGUOUS_REFERENCE``, ``UNRESOLVED_COLUMN…``.
     NotSupportedError
         ``UNSUPPORTED_QUERY`` for arguments of what a query of these values alone cannot read,
         ``NONDETERMINISTIC_QUERY`` for columns of rows that may be others when they are read again.
@@ -240,7 +240,7 @@ def _around(
     scope = _scope(tokens, at)
     source = None if scope is None else scope.source
     is_beyond = any(_reads_beyond(tokens, at, one) for one in arguments)
-    if source is None or is_beyond or any(_reads_rows(tokens, one) for one in arguments):
+    if scope is None or source is None or is_beyond or any(_reads_rows(tokens, one) for one in arguments):
         first = first_of_call(tokens, at)
         in_from = begins_relation(tokens, first) and tokens.word(first - 1) != "LATERAL"
         raise NotSupportedError(
@@ -252,7 +252,8 @@ def _around(
             hint="write LATERAL before it" if in_from else "compute them in a subquery in FROM",
         )
     refuse_changing(tokens, source, visible_ctes(tokens, at))
-    found = piece_of(tokens, *source)
+    _refuse_unresolved(gateway, tokens, at, arguments, source)
+    found = piece_of(tokens, *_without_values(tokens, source, arguments, scope.where))
     if _changes(gateway, found):
         raise NotSupportedError(
             f"the outer query returns different rows each time, and function {function.name} reads them"
@@ -263,6 +264,45 @@ def _around(
             hint="store the rows of the outer query in a table first",
         )
     return found
+
+
+def _refuse_unresolved(
+    gateway: Gateway, tokens: TokenList, at: int, arguments: Sequence[Range], source: Range
+) -> None:
+    """Refuse arguments with columns that no relation has, or several have: the function's query would report
+    its parameter otherwise.
+    """
+    if visible_ctes(tokens, at):
+        return
+    listed = SqlText.join(", ", [piece_of(tokens, *one) for one in arguments])
+    try:
+        gateway.sql(SqlText.of("SELECT ", listed, " FROM ", piece_of(tokens, *source)))
+    except WindrowError as error:
+        if error.condition.startswith(("AMBIGUOUS", "UNRESOLVED_COLUMN")):
+            raise
+
+
+def _without_values(
+    tokens: TokenList, source: Range, arguments: Sequence[Range], where: Range | None
+) -> Range:
+    """The relations without the last ones that are values of calls, ``LATERAL (SELECT f(v) AS x) AS y``.
+
+    They add no values of others. Those of which a column is read stay.
+    """
+    parts = [*arguments, *([where] if where is not None else [])]
+    read = {tokens[at].name.lower() for part in parts for at in range(*part) if tokens[at].is_name}
+    while True:
+        commas = [at for at in tokens.level(*source) if tokens.is_symbol(at, ",")]
+        last = commas[-1] if commas else source[0]
+        if tokens.word(last + 1) != "LATERAL" or not opens_query(tokens, last + 2):
+            return source
+        close = tokens.partner[last + 2]
+        inside = [tokens[at].text.upper() for at in tokens.level(last + 3, close)]
+        names = {tokens[close - 1].name.lower(), tokens[source[1] - 1].name.lower()}
+        is_value = inside[:1] == ["SELECT"] and inside[-2:-1] == ["AS"] and not {"FROM", ","} & set(inside)
+        if not is_value or close + 3 != source[1] or names & read:
+            return source
+        source = (source[0], last)
 
 
 def _scope(tokens: TokenList, at: int) -> VisibleRelations | None:

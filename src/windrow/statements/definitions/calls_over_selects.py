@@ -241,7 +241,10 @@ class _Lifted:
             elif unit is not None:
                 if any(unit[0] <= call < unit[1] and self.is_late(call) for call in self.calls):
                     return None
-                parts += [piece_of(tokens, done, unit[0], " "), SqlText.of(self.column(unit), " ")]
+                parts += [
+                    piece_of(tokens, done, unit[0], " "),
+                    SqlText.of(self.column(self._aliased(unit)), " "),
+                ]
                 done = at = unit[1]
             else:
                 at += 1
@@ -262,7 +265,20 @@ class _Lifted:
         tokens, found = self.tokens, (at, ends.get(at, at))
         read = {tokens[one].name.lower() for one in range(*found) if may_be_operand(tokens, one)}
         is_above = any(found[0] <= one < found[1] for one in self.calls) or read & self._late_names()
-        return None if is_above or not read else found
+        has_alias = any(self._aliased((one, one + 1)) != (one, one + 1) for one in range(*found))
+        return None if is_above or has_alias or not read else found
+
+    def _aliased(self, unit: Range) -> Range:
+        """What a name in HAVING stands for: Spark reads a key of GROUP BY there, or else an alias."""
+        tokens, having = self.tokens, self.select.part("HAVING") or (0, 0)
+        is_name = unit[1] - unit[0] == 1 and not tokens.is_symbol(unit[0] - 1, ".")
+        if not is_name or not is_within(unit, having) or tokens.is_symbol(unit[1], "."):
+            return unit
+        word = tokens[unit[0]].name.lower()
+        if any(tokens[key[1] - 1].name.lower() == word for key in _keys(self.select)):
+            return unit
+        found = (item for item in self.items if alias_of(tokens, item) == word and tokens[unit[0]].is_name)
+        return next((without_alias(tokens, item) for item in found), unit)
 
     def _unit(self, at: int, stop: int) -> Range | None:
         """What begins at a token and is computed below: keys, aggregates, OVER, subqueries, columns."""

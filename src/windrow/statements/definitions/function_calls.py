@@ -9,6 +9,7 @@ from windrow.statements.definitions.stored_functions import KnownFunctions
 from windrow.statements.definitions.stored_text import called_name
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range
+from windrow.syntax.operands import may_be_operand
 from windrow.syntax.query_parts import begins_window_by, find_window_queries, is_set_operator, level_around
 from windrow.syntax.select_list import aliased, without_distinct
 from windrow.syntax.tokens import TokenList
@@ -19,6 +20,7 @@ __all__ = [
     "every_call",
     "first_of_call",
     "is_of_relation",
+    "operands_of_call",
     "outermost_calls",
     "select_around",
     "select_at",
@@ -87,6 +89,20 @@ def every_call(tokens: TokenList, functions: KnownFunctions) -> Iterator[int]:
 def first_of_call(tokens: TokenList, call: int) -> int:
     """The token at which the name begins that is called."""
     return call - 2 * len(called_name(tokens, call) or ()) + 2
+
+
+def operands_of_call(tokens: TokenList, call: Range) -> list[int]:
+    """Where the operands of a call begin, their relations: not the parameters of ``x -> x + 1``."""
+    opened = next(at for at in range(*call) if tokens.is_symbol(at, "("))
+    bound = {
+        tokens[one].name.lower()
+        for at in range(opened, call[1])
+        if tokens.is_symbol(at, "->")
+        for one in range(tokens.partner[at - 1] if tokens.is_symbol(at - 1, ")") else at - 1, at)
+        if tokens[one].is_name
+    }
+    found = (at for at in range(opened, call[1]) if may_be_operand(tokens, at))
+    return [at for at in found if tokens[at].name.lower() not in bound]
 
 
 def is_of_relation(tokens: TokenList, call: int) -> bool:

@@ -28,6 +28,7 @@ from windrow.spark.gateway import Gateway
 from windrow.statements.composed import RunQuery
 from windrow.statements.definitions.called_queries import COLUMN, RESULT, names_of_columns, query_of_call
 from windrow.statements.definitions.calls_in_aggregates import calls_in_aggregates
+from windrow.statements.definitions.calls_in_clauses import calls_in_clauses
 from windrow.statements.definitions.calls_in_pipes import calls_in_pipe
 from windrow.statements.definitions.calls_in_pivots import calls_in_pivot
 from windrow.statements.definitions.calls_of_rows_around import calls_of_rows_around
@@ -106,6 +107,7 @@ def with_functions(
         calls_in_pipe(tokens, functions)
         or calls_in_pivot(tokens, functions)
         or calls_of_rows_around(tokens, functions, columns_of)
+        or calls_in_clauses(tokens, functions, aggregates)
         or calls_in_aggregates(tokens, functions, aggregates)
         or calls_over_select(tokens, functions, columns_of)
         or clauses_over_variables(tokens, calls)

@@ -146,9 +146,17 @@ def called_name(tokens: TokenList, at: int) -> tuple[str, ...] | None:
     while tokens.is_symbol(first - 1, ".") and tokens[first - 2].is_name:
         first -= 2
         parts.insert(0, tokens[first].name)
-    if tokens.word(first - 1) in _BEFORE_OTHERS or (first == at and tokens.word(at) in _NO_FUNCTIONS):
+    is_other = tokens.word(first - 1) in _BEFORE_OTHERS and not _is_defined(tokens, first - 1)
+    if is_other or (first == at and tokens.word(at) in _NO_FUNCTIONS):
         return None
     return tuple(parts)
+
+
+def _is_defined(tokens: TokenList, at: int) -> bool:
+    """Whether AS stands before a condition of DEFINE, and not before a name."""
+    around = tokens.parent[at]
+    level = (one for one in range(at, around, -1) if tokens.parent[one] == around)
+    return tokens.word(at) == "AS" and around >= 0 and any(tokens.word(one) == "DEFINE" for one in level)
 
 
 _BEFORE_OTHERS = ("FUNCTION", "EXISTS", "INTO", "TABLE", "VIEW", "AS")
