@@ -128,6 +128,18 @@ def test_a_row_without_a_partner_within_minutes_is_given_when_these_are_over(spa
         producer.close()
 
 
+def test_progress_has_as_many_rows_as_the_state(session, tmp_path):
+    with NamedStream.open(tmp_path / "named").producer("p") as producer:
+        producer.insert([{"t": at, "k": "a"} for at in range(25)])
+    query = session.sql(f"{COUNTS.format('r')} EMIT STREAM AFTER WATERMARK").start(
+        Memory(), checkpoint=tmp_path / "checkpoint"
+    )
+    query.process_all_available()
+    retained = [row["rows"] for row in query.state().collect() if row["kind"] == "rows"]
+    assert 0 < sum(retained) == query.progress["rows_in_windows"] < 25
+    query.stop()
+
+
 def test_groups_in_place_of_rows_are_in_the_state(session, tmp_path, monkeypatch):
     monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
     with NamedStream.open(tmp_path / "named").producer("p") as producer:

@@ -550,9 +550,18 @@ class EmittedSteps(Steps):
         return Counted.of(rows.column(ROWTIME), self._context.checkpoint.chunk_bytes(committed, own))
 
     def retained(self, committed: CommittedBatch) -> Retained:
-        """The entries buffered until their processing time, and the rows of streams."""
-        rows = [chunks for name, chunks in committed.chunks.items() if not name.startswith(_BELOW)]
-        return Retained(committed.counts["rows_buffered"], sum(sum(chunks.values()) for chunks in rows))
+        """The entries buffered until their processing time, and the rows of streams and operators.
+
+        The files of a stream may have more rows than are retained.
+        """
+        known, carried = self._known_last, Carried.of(committed)
+        states = (
+            known.rows.values()
+            if known is not None and known.number == committed.number
+            else [self._rows.after(committed, name) for _, name, _ in self._context.streams()]
+        )
+        rows = sum(int(state.retained.alive.sum()) for state in states)
+        return Retained(committed.counts["rows_buffered"], rows + (0 if carried is None else carried.rows))
 
 
 def _times(logged: Mapping[str, Sequence[tuple[int, object]]]) -> list[int]:
