@@ -93,6 +93,8 @@ def test_names_are_no_clauses(text):
         ("SELECT a FROM s EMIT STREAM AS «deltas»", "did you mean delta"),
         ("SELECT a FROM s EMIT STREAM «EMIT» AFTER WATERMARK", "once"),
         ("SELECT a FROM s AS OF SYSTEM «TIME»", ""),
+        ("SELECT a FROM s AS OF SYSTEM TIME 5 «ORDER» BY a", "move AS OF SYSTEM TIME to the end"),
+        ("SELECT a FROM s ALLOWED LATENESS 5 «GROUP» BY a EMIT STREAM", "move ALLOWED LATENESS to the end"),
         ("«EMIT» STREAM", "SELECT"),
     ],
 )

@@ -296,6 +296,10 @@ class _Parser(Cursor):
         self.at += 1
         inclusive = self.word() == "INCLUSIVE"
         self.at += inclusive
+        for at in range(self.at, self.end_of_part()):
+            if self.tokens.word(at) == "INCLUSIVE":
+                hint = "write WITHIN INCLUSIVE, then the length"
+                raise self.misplaced("INCLUSIVE must follow WITHIN", (at, at + 1), hint)
         return self.length(), inclusive
 
     def duration(self, within: Length | None) -> Length | None:

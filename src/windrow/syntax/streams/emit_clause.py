@@ -102,6 +102,10 @@ def parse_emission(tokens: TokenList, start: int, stop: int) -> Emission:
             if value[0] >= value[1]:
                 what = "a time" if clause == "AS OF SYSTEM TIME" else "a length of time"
                 raise _wrong(tokens, end - 1, f"expected {what} after {clause}", None)
+            late = next((one for one in tokens.level(*value) if tokens.word(one) in _BEFORE_CLAUSES), None)
+            if late is not None:
+                word = tokens[late].text
+                raise _wrong(tokens, late, f"{word} must precede {clause}", f"move {clause} to the end")
             if clause == "AS OF SYSTEM TIME":
                 emission = replace(emission, as_of=value)
             elif clause == "ALLOWED LATENESS":
@@ -136,6 +140,7 @@ def _clause(tokens: TokenList, at: int, stop: int) -> str:
     return "ALLOWED LATENESS" if word == "ALLOWED" and after == "LATENESS" else ""
 
 
+_BEFORE_CLAUSES = frozenset({"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET"})
 _BEFORE_NAMES = {
     "AS", "SELECT", "DISTINCT", "ALL", "FROM", "JOIN", "BY", "WHERE", "HAVING", "ON", "QUALIFY", "AND", "OR",
     "NOT", "IN", "LIKE", "BETWEEN", "WHEN", "THEN", "ELSE", "CASE",

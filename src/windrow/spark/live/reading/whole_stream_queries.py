@@ -171,7 +171,7 @@ def _unsupported(reader: Reader, query: Query, why: Reason) -> NotSupportedError
         condition="UNSUPPORTED_STREAM",
         sql=reader.tokens.sql,
         span=query.span if why.at is None else reader.tokens.span(*why.at),
-        hint=why.hint or "leave STREAM out, which runs the query over the recorded rows",
+        hint=why.hint or "write EMIT STREAM at its end in place of SELECT STREAM",
     )
 
 
