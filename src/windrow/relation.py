@@ -305,8 +305,8 @@ class Relation(_Frame):
                 "the query reads a live stream as if it were a table",
                 condition="NOT_LIVE",
                 hint="write SELECT STREAM … FROM s, or EMIT STREAM at the end, or add a window to the stream:"
-                " FROM s [RANGE 10 MINUTES]; for groups by window(ts, …), FROM TUMBLE(TABLE s, DESCRIPTOR(ts),"
-                " INTERVAL 5 MINUTES) … GROUP BY wstart, wend EMIT STREAM AFTER WATERMARK",
+                " FROM s [RANGE 10 MINUTES]; for groups by window(ts, …), write FROM TUMBLE(TABLE s,"
+                " DESCRIPTOR(ts), INTERVAL 5 MINUTES) … GROUP BY wstart, wend EMIT STREAM AFTER WATERMARK",
             )
         return UsageError(
             "the relation reads no live or named stream",

@@ -45,6 +45,9 @@ def output_order(
     >>> found = output_order(tokens, 0, len(tokens.tokens), ["k", "best"])
     >>> [(place, item.descending) for place, item in found]
     [(1, True), (0, False)]
+    >>> tokens = tokenize("SELECT v, t.k AS x FROM t ORDER BY k, t.v")
+    >>> [place for place, _ in output_order(tokens, 0, len(tokens.tokens), ["v", "x"])]
+    [1, 0]
     """
     while tokens.is_symbol(start, "(") and tokens.partner[start] == stop - 1:
         start, stop = start + 1, stop - 1
@@ -80,9 +83,18 @@ def _place(
         if token.kind is TokenKind.NUMBER and token.text.isdigit():
             return int(token.text) - 1 if 0 < int(token.text) <= len(names) else None
         found = [at for at, name in enumerate(names) if token.is_name and name.lower() == token.name.lower()]
-        return found[0] if len(found) == 1 else None
+        if found:
+            return found[0] if len(found) == 1 else None
     text = _text(tokens, expression)
-    return next((at for at, one in enumerate(selected) if one == text), None)
+    same = next((at for at, one in enumerate(selected) if one == text), None)
+    # a column has one name without its relation, or that name is an error
+    alike = (at for at, one in enumerate(selected) if _is_one_column(one, text) or _is_one_column(text, one))
+    return same if same is not None else next(alike, None)
+
+
+def _is_one_column(bare: Sequence[str], qualified: Sequence[str]) -> bool:
+    """Whether ``v`` and ``s.v`` are these two texts."""
+    return len(bare) == 1 and len(qualified) == 3 and qualified[1:] == [".", *bare]
 
 
 def _selected(tokens: TokenList, start: int, stop: int) -> list[list[str]]:

@@ -35,6 +35,7 @@ def session(spark, request):
     session.sql(f"CREATE TEMPORARY FUNCTION longest(least INT) {LONGEST}")
     yield session
     spark.sql("DROP TEMPORARY FUNCTION twin")
+    spark.sql("DROP TEMPORARY VARIABLE IF EXISTS chosen")
     spark.catalog.dropTempView("t")
     spark.catalog.dropTempView("b")
 
@@ -182,6 +183,10 @@ def test_calls_with_windows_and_matches(session):
         "SELECT name FROM b WHERE EXISTS (SELECT * FROM t MATCH_RECOGNIZE (ORDER BY i, k MEASURES A.v AS x"
         " PATTERN (A) DEFINE A AS f(v) > 1 AND f(least => b.v) > 1))",
         "SELECT DISTINCT MAX(f(w.v)), COUNT(*) OVER () AS c FROM t W",
+        "SELECT m.* FROM t MATCH_RECOGNIZE (ORDER BY k, i MEASURES f(chosen) AS x, COUNT(A.v) AS c"
+        " AFTER MATCH SKIP TO NEXT ROW PATTERN (A*) DEFINE A AS f(v) > f(chosen)) AS m",
+        "SELECT s.k FROM t WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s"
+        " WHEN f(session.chosen) > f(s.v) END AS e WHEN true) HAVING SUM(w.v) > f(chosen)",
         "SELECT MAX(f(w.v)) AS m, COUNT(*) FROM t W GROUP BY MAX(f(w.v))",
         "SELECT s.k FROM t QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY i) < 3 WINDOW BY w AS (TYPE"
         " TUMBLING PARTITION BY k ORDER BY i START AS s WHEN f(s.v) > 0 END AS e WHEN f(e.v) > 0)",
@@ -190,6 +195,7 @@ def test_calls_with_windows_and_matches(session):
     ],
 )
 def test_calls_for_rows_of_clauses(session, query):
+    session.spark.sql("DECLARE OR REPLACE VARIABLE chosen INT DEFAULT 19")
     query = (
         query.replace(" W", f" {WINDOWS}") if query.endswith(" W") else query.replace(" W ", f" {WINDOWS} ")
     )

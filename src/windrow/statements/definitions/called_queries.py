@@ -272,11 +272,16 @@ def _refuse_unresolved(
     """Refuse arguments with columns that no relation has, or several have: the function's query would report
     its parameter otherwise.
     """
+    relations = piece_of(tokens, *source)
+    try:
+        gateway.sql(SqlText.of("SELECT * FROM ", relations))
+    except WindrowError:
+        return  # they are not Spark's alone
     if visible_ctes(tokens, at):
         return
     listed = SqlText.join(", ", [piece_of(tokens, *one) for one in arguments])
     try:
-        gateway.sql(SqlText.of("SELECT ", listed, " FROM ", piece_of(tokens, *source)))
+        gateway.sql(SqlText.of("SELECT ", listed, " FROM ", relations))
     except WindrowError as error:
         if error.condition.startswith(("AMBIGUOUS", "UNRESOLVED_COLUMN")):
             raise

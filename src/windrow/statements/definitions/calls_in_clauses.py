@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from windrow.algebra.aggregate_calls import aggregate_ranges, calls_aggregate, places_of_calls
-from windrow.algebra.names import QUALIFIED
+from windrow.algebra.names import QUALIFIED, piece_of
 from windrow.algebra.qualified import relations_of
 from windrow.algebra.rewriting.edits import Edits
 from windrow.algebra.rewriting.groups_of_windows import put_instead, put_name
@@ -70,12 +70,21 @@ class _Place:
 
 
 def calls_in_clauses(
-    tokens: TokenList, functions: KnownFunctions, own_aggregates: Callable[[], frozenset[str]]
+    tokens: TokenList,
+    functions: KnownFunctions,
+    own_aggregates: Callable[[], frozenset[str]],
+    is_constant: Callable[[SqlText], bool],
 ) -> SqlText | None:
     """The text with such calls of the first clause as columns of its rows; None if there are none.
 
-    Calls with subqueries, and those over rows that are groups, stay where they are. The last argument finds
-    the names, in lower case, of the user's aggregates.
+    Calls with subqueries, of constants, and over rows that are groups stay where they are.
+
+    Parameters
+    ----------
+    own_aggregates
+        Finds the names, in lower case, of the user's aggregates.
+    is_constant
+        Whether arguments read no columns, but variables of the session at most.
 
     Raises
     ------
@@ -85,13 +94,14 @@ def calls_in_clauses(
     calls = list(outermost_calls(tokens, functions))
     own = own_aggregates()
     for match in find_matches(tokens):
-        columns = _Columns(tokens, calls, list(_places_of_match(tokens, match)))
+        columns = _Columns(tokens, calls, list(_places_of_match(tokens, match)), is_constant)
         if columns.values:
             return columns.below_match(match)
     for query in find_window_queries(tokens):
-        columns = _Columns(tokens, calls, list(_places_of_windows(tokens, query, own)))
-        if columns.values and query.group_by is None:
-            return columns.below_windows(query)
+        columns = _Columns(tokens, calls, list(_places_of_windows(tokens, query, own)), is_constant)
+        found = columns.below_windows(query) if columns.values and query.group_by is None else None
+        if found is not None:
+            return found
     for at in calls:
         if any(is_within((at, at + 1), window.range) for window in _windows_with_patterns(tokens)):
             place = (first_of_call(tokens, at), tokens.partner[at + 1] + 1)
@@ -163,6 +173,7 @@ class _Columns:
     tokens: TokenList
     calls: list[int]
     places: list[_Place]
+    is_constant: Callable[[SqlText], bool]
     values: list[SqlText] = field(default_factory=list)
     numbers: dict[tuple[str, ...], int] = field(default_factory=dict)
     replaced: list[Range] = field(default_factory=list)
@@ -176,17 +187,25 @@ class _Columns:
             if place is not None and not self._has_query(call, place):
                 self._take(call, place)
 
+    def _arguments(self, call: Range) -> Range:
+        return next(at for at in range(*call) if self.tokens.is_symbol(at, "(")) + 1, call[1] - 1
+
     def _has_query(self, call: Range, place: _Place) -> bool:
-        """Whether a query is in a call, or around it in its place."""
-        around, parents = self.tokens.parent[call[0]], list(range(*call))
+        """Whether a query is in a call, or a query or lambda function around it in its place."""
+        tokens, around, parents = self.tokens, self.tokens.parent[call[0]], list(range(*call))
         while around >= place.range[0]:
+            if any(tokens.is_symbol(at, "->") for at in tokens.level(around + 1, call[0])):
+                return True
             parents.append(around)
-            around = self.tokens.parent[around]
-        return any(opens_query(self.tokens, at) for at in parents)
+            around = tokens.parent[around]
+        return any(opens_query(tokens, at) for at in parents)
 
     def _take(self, call: Range, place: _Place) -> None:
         """Read a call as a column of its row, if it reads one."""
         tokens, operands = self.tokens, operands_of_call(self.tokens, call)
+        is_bare = all(self._row_of(at, place) == "" for at in operands)
+        if operands and is_bare and self.is_constant(piece_of(tokens, *self._arguments(call))):
+            return
         row, reads_rows = self._row(operands, place), self._reads_rows(call)
         if reads_rows or (operands and row is None):
             hint = "call it for each row, or select what it reads, and call it in a query around"

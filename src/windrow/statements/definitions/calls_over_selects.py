@@ -275,7 +275,8 @@ class _Lifted:
         if not is_name or not is_within(unit, having) or tokens.is_symbol(unit[1], "."):
             return unit
         word = tokens[unit[0]].name.lower()
-        if any(tokens[key[1] - 1].name.lower() == word for key in _keys(self.select)):
+        keys = [key for key in _keys(self.select) if is_path(tokens, key)]
+        if any(tokens[key[1] - 1].name.lower() == word for key in keys):
             return unit
         found = (item for item in self.items if alias_of(tokens, item) == word and tokens[unit[0]].is_name)
         return next((without_alias(tokens, item) for item in found), unit)

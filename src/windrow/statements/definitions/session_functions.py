@@ -99,6 +99,13 @@ def with_functions(
     def aggregates() -> frozenset[str]:
         return own_aggregates(gateway, tokens)
 
+    def is_constant(arguments: SqlText) -> bool:
+        try:
+            gateway.sql(SqlText.of("SELECT ", arguments))
+        except WindrowError:
+            return False
+        return True
+
     def columns_of(query: SqlText) -> list[str]:
         with gateway.instead(query) as read:
             return run_query(read).columns
@@ -107,7 +114,7 @@ def with_functions(
         calls_in_pipe(tokens, functions)
         or calls_in_pivot(tokens, functions)
         or calls_of_rows_around(tokens, functions, columns_of)
-        or calls_in_clauses(tokens, functions, aggregates)
+        or calls_in_clauses(tokens, functions, aggregates, is_constant)
         or calls_in_aggregates(tokens, functions, aggregates)
         or calls_over_select(tokens, functions, columns_of)
         or clauses_over_variables(tokens, calls)
