@@ -37,8 +37,8 @@ FEW = 32
 """`--few` tries one of so many random examples,"""
 SAMPLE = 12
 """one of so many written ones where a test is marked as `sampled`, or as many as the mark says,"""
-MANY, QUARTER = 4, 4
-"""and on Spark one of four of any other test that has four or more of them."""
+MANY, EIGHTH = 4, 8
+"""and on Spark one of eight of any other test that has four or more of them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -93,7 +93,7 @@ def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
     tests: dict[tuple[Path, str, int], list[pytest.Item]] = {}
     for item in items:
         mark = item.get_closest_marker("sampled")
-        every = QUARTER if mark is None else mark.kwargs.get("every", SAMPLE)
+        every = EIGHTH if mark is None else mark.kwargs.get("every", SAMPLE)
         if mark is not None or (item.get_closest_marker("spark") and hasattr(item, "callspec")):
             tests.setdefault((item.path, getattr(item, "originalname", item.name), every), []).append(item)
     left: list[pytest.Item] = []

@@ -44,7 +44,7 @@ def rows(frame):
     return sorted(map(tuple, frame.collect()), key=repr)
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "query",
     [
@@ -157,7 +157,7 @@ def test_calls_with_windows_and_matches(session):
     assert rows(session.sql(sql)) == [("a", 1, 1), ("b", 1, 1)]
 
 
-@pytest.mark.sampled(every=4)
+@pytest.mark.sampled
 @pytest.mark.parametrize("session", ["batch"], indirect=True)  # the reference reads no windows in conditions
 @pytest.mark.parametrize(
     "query",
