@@ -310,8 +310,9 @@ def in_the_end(found):
         diff = row.pop(
             "_diff", -1 if row.pop("undo", False) or change in ("delete", "update_preimage") else 1
         )
-        told = {name: value for name, value in row.items() if name not in OF_TIME}
-        total[tuple(told.items())] += diff
+        told = [(name, value) for name, value in row.items() if name not in OF_TIME]
+        # rows of windows are dictionaries, and lists of them
+        total[tuple((name, str(one) if isinstance(one, dict | list) else one) for name, one in told)] += diff
     return {row: count for row, count in total.items() if count}
 
 
@@ -328,6 +329,11 @@ WRITTEN = [
     ([0.3, 0.6], f"{ANY['EMIT: hopping windows']} {WATERMARK[1]}"),
     ([0.2, 0.5], f"{ANY['EMIT: sessions']} EMIT STREAM AS diff"),
     ([0.4, 0.8], ANY["WINDOW BY"]),
+    (
+        [0.4, 0.8],
+        "SELECT *, COUNT(w.v) AS n FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts, p, k, v START AS s AT sa"
+        " END AS e WHEN e.ts - s.ts >= 2)",
+    ),
     ([0.4, 0.8], ANY["MATCH_RECOGNIZE"]),
 ]
 
