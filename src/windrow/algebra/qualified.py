@@ -18,7 +18,7 @@ from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["QualifiedFields", "find_qualified", "relations_of", "written"]
+__all__ = ["QualifiedFields", "find_qualified", "is_same", "is_star", "relations_of", "written"]
 
 
 @dataclass(frozen=True)
@@ -200,3 +200,13 @@ def written(tokens: TokenList, key: Range, relations: set[str]) -> tuple[str, ..
         return tokens.folded(*key)
     parts = tuple(part.lower() for part in expression.parts)
     return ("", *(parts[1:] if len(parts) > 1 and parts[0] in relations else parts))
+
+
+def is_same(tokens: TokenList, one: Range, other: Range, relations: set[str]) -> bool:
+    """Whether two expressions of a query are the same: a column may have its relation in one of them.
+
+    Without it, a column that several relations have is an error.
+    """
+    if one[1] - one[0] == other[1] - other[0]:
+        return tokens.folded(*one) == tokens.folded(*other)
+    return written(tokens, one, relations) == written(tokens, other, relations)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from windrow.algebra.names import piece_of
+from windrow.algebra.output_order import output_order
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.rewriting.expand import Expander
 from windrow.algebra.time_scale import TimeScale
@@ -29,7 +30,6 @@ from windrow.spark.recorded.emit_reference import emitted_by_definition
 from windrow.syntax.cql_clauses import TO_STREAM, window_at
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.order_by import output_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.as_of import pasts
 from windrow.syntax.streams.emit_clause import Emission, clauses_in, has_clauses, parse_emission

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from windrow.algebra.continuous import Query, Reader, StreamQuery
 from windrow.algebra.names import piece_of
+from windrow.algebra.output_order import output_order
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, no_column
@@ -60,7 +61,6 @@ from windrow.syntax.definitions.create_view import View, parse_view
 from windrow.syntax.lengths import Length
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.order_by import output_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.sqltext import RelationText as SourceRelation
 from windrow.syntax.streams.create_stream import CreateStream, DeclaredColumn, parse_create_stream

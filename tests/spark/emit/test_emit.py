@@ -219,6 +219,8 @@ def test_a_pipe_before_emit_gives_what_its_select_gives(spark):
             ["a", "b", "c"],
         ),
         ("(SELECT item FROM bids ORDER BY item)", ["A", "B", "C"]),
+        ("SELECT lower(item) AS i, b.price AS p FROM bids AS b ORDER BY price DESC", ["a", "b", "c"]),
+        ("SELECT item, price FROM bids ORDER BY bids.price DESC NULLS FIRST, item", ["A", "B", "C"]),
         ("SELECT item FROM bids UNION SELECT 'D' FROM bids ORDER BY item DESC", ["D", "C", "B", "A"]),
         ("SELECT item FROM bids ORDER BY item LIMIT 2", ["A", "B"]),
         ("SELECT item FROM bids ORDER BY item AS OF SYSTEM TIME 2", ["A", "C"]),

@@ -93,6 +93,7 @@ def rows(frame):
         "SELECT name, COUNT(*) FROM b WHERE EXISTS (SELECT 1 FROM t WHERE t.i = f(b.v)) GROUP BY name",
         "SELECT v, COUNT(*) FROM b GROUP BY v HAVING v IN (SELECT t.v - 1 FROM t WHERE t.i = f(b.v))",
         "SELECT name FROM b GROUP BY v, name HAVING EXISTS (SELECT 1 FROM t WHERE t.i = f(v))",
+        "SELECT name FROM b GROUP BY b.name HAVING EXISTS (SELECT 1 FROM t WHERE t.i = f(length(name) + 17))",
         "SELECT name, MAX((SELECT MAX(t.v) FROM t WHERE t.i > f(b.v))) AS m FROM b GROUP BY name",
         "SELECT * FROM b JOIN t AS c ON b.v > c.v AND EXISTS (SELECT 1 FROM t WHERE t.i = f(b.v))",
         "SELECT * FROM b LEFT JOIN t AS c ON b.v > c.v AND EXISTS (SELECT 1 FROM t WHERE t.i = f(c.v))",

@@ -24,7 +24,7 @@ from windrow.syntax.select_list import aliased, excepted, without_distinct
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["end_of_windows", "put_instead", "put_name", "put_windows_below"]
+__all__ = ["column_of", "end_of_windows", "put_instead", "put_name", "put_windows_below"]
 
 
 def end_of_windows(tokens: TokenList, query: BlockText, own: frozenset[str]) -> int | None:
@@ -54,7 +54,7 @@ def put_windows_below(
     names: dict[tuple[str, ...], str] = {}
     texts: dict[str, SqlText] = {}
     for place in columns:
-        name = names.setdefault(_said(tokens, place), f"{SINCE}{len(names)}")
+        name = names.setdefault(column_of(tokens, place), f"{SINCE}{len(names)}")
         texts.setdefault(name, piece_of(tokens, *place))
         put_instead(edits, place, name)
     items = tokens.split(*without_distinct(tokens, query.select))
@@ -108,6 +108,6 @@ def _put_aliased(edits: Edits, having: Range, items: list[Range], variables: lis
             put_instead(edits, name.range, SqlText.of("(", piece_of(tokens, *named[word]), ")"))
 
 
-def _said(tokens: TokenList, place: Range) -> tuple[str, ...]:
+def column_of(tokens: TokenList, place: Range) -> tuple[str, ...]:
     """A normal form in which equal columns are equal: each ? is a different parameter."""
     return (*tokens.folded(*place), *(str(at) for at in range(*place) if tokens.is_symbol(at, "?")))

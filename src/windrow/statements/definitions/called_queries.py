@@ -272,19 +272,25 @@ def _refuse_unresolved(
     """Refuse arguments with columns that no relation has, or several have: the function's query would report
     its parameter otherwise.
     """
-    relations = piece_of(tokens, *source)
-    try:
-        gateway.sql(SqlText.of("SELECT * FROM ", relations))
-    except WindrowError:
-        return  # they are not Spark's alone
     if visible_ctes(tokens, at):
         return
+    relations = SqlText.of(" FROM ", piece_of(tokens, *source))
     listed = SqlText.join(", ", [piece_of(tokens, *one) for one in arguments])
     try:
-        gateway.sql(SqlText.of("SELECT ", listed, " FROM ", relations))
+        gateway.sql(SqlText.of("SELECT ", listed, relations))
     except WindrowError as error:
-        if error.condition.startswith(("AMBIGUOUS", "UNRESOLVED_COLUMN")):
+        is_of_columns = error.condition.startswith(("AMBIGUOUS", "UNRESOLVED_COLUMN"))
+        if is_of_columns and _is_of_spark(gateway, relations):
             raise
+
+
+def _is_of_spark(gateway: Gateway, relations: SqlText) -> bool:
+    """Whether Spark alone can read these relations, after FROM."""
+    try:
+        gateway.sql(SqlText.of("SELECT *", relations))
+    except WindrowError:
+        return False
+    return True
 
 
 def _without_values(

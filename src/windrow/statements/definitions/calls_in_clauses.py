@@ -36,7 +36,7 @@ from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.select_list import without_distinct
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import opens_query
-from windrow.syntax.tokens import TokenList
+from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = ["calls_in_clauses"]
 
@@ -245,9 +245,11 @@ class _Columns:
             put_instead(nulls, (at, self._end_of_column(at)), "NULL")
             if row:
                 put_instead(value, (at, at + 2), "")
-        number = self.numbers.setdefault(self._said(call, value), len(self.values))
+        text = value.text(*call)
+        said = tokenize(text.render())  # where each ? is a parameter of its own
+        number = self.numbers.setdefault(said.folded(0, len(said)), len(self.values))
         if number == len(self.values):
-            self.values.append(SqlText.of(value.text(*call), f" AS {_VALUE}{number}"))
+            self.values.append(SqlText.of(text, f" AS {_VALUE}{number}"))
         before = f"{tokens[operands[0]].text}." if row else ""
         column, here = f"{before}{_VALUE}{number}", f"{before}{_HERE}"
         if not row and place.is_last:
@@ -258,13 +260,6 @@ class _Columns:
             read = SqlText.of(f"IF({here} IS NULL, (SELECT ", nulls.text(*call), f"), {column})")
         self.replaced.append(call)
         put_instead(self.edits, call, read)
-
-    def _said(self, call: Range, value: Edits) -> tuple[str, ...]:
-        """A normal form in which equal values are equal: each ? is a different parameter."""
-        tokens = self.tokens
-        own = [at for at in range(*call) if at not in value.instead]
-        marks = (str(at) for at in own if tokens.is_symbol(at, "?"))
-        return (*(word for at in own for word in tokens.folded(at, at + 1)), *marks)
 
     def _end_of_column(self, at: int) -> int:
         last = at + 1

@@ -15,7 +15,7 @@ from itertools import chain, count
 
 from windrow.algebra.aggregate_calls import places_of_calls
 from windrow.algebra.names import piece_of
-from windrow.algebra.qualified import relations_of
+from windrow.algebra.qualified import is_same, relations_of
 from windrow.algebra.rewriting.edits import Edits
 from windrow.algebra.rewriting.groups_of_windows import put_instead, put_name
 from windrow.algebra.scopes import JOINS, VisibleRelations, scopes
@@ -106,7 +106,7 @@ class _ReadAround:
         if select is None or tokens.parent[select.items[0]] != tokens.parent[outer.at]:
             return
         of_groups = _is_of_groups(tokens, outer, select)
-        if of_groups and not _are_keys(tokens, call, select):
+        if of_groups and not _are_keys(tokens, call, select, outer):
             return
         is_in_on = not outer.is_whole and tokens.word(outer.at - 1) != "LATERAL"
         inner = around[: around.index(outer)]
@@ -239,12 +239,12 @@ def _is_of_groups(tokens: TokenList, outer: VisibleRelations, select: SelectText
     return outer.is_whole and is_grouped and not is_of_rows
 
 
-def _are_keys(tokens: TokenList, call: Range, select: SelectText) -> bool:
+def _are_keys(tokens: TokenList, call: Range, select: SelectText, outer: VisibleRelations) -> bool:
     """Whether a call reads keys of GROUP BY alone, columns that are named there."""
     part = select.part("GROUP") or (0, 0)
     has_sets = any(tokens.word(at) in ("WITH", "SETS", "ROLLUP", "CUBE", "ALL") for at in range(*part))
-    keys = {tokens.folded(*key) for key in tokens.split(*part)}
+    keys, relations = tokens.split(*part), set(outer.names)
     operands = operands_of_call(tokens, call)
     paths = [(at, at + 3 if tokens.is_symbol(at + 1, ".") else at + 1) for at in operands]
-    are_keys = (tokens.folded(*one) in keys or tokens.folded(one[1] - 1, one[1]) in keys for one in paths)
-    return not has_sets and all(are_keys)
+    are_keys = all(any(is_same(tokens, path, key, relations) for key in keys) for path in paths)
+    return not has_sets and are_keys

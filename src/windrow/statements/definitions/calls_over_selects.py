@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from windrow.algebra.aggregate_calls import AGGREGATES, calls_aggregate, places_of_calls
 from windrow.algebra.names import piece_of
+from windrow.algebra.rewriting.groups_of_windows import column_of
 from windrow.algebra.row_comparison import comparisons_of_rows, rows_of_case
 from windrow.statements.definitions.function_calls import (
     SelectText,
@@ -202,18 +203,13 @@ class _Lifted:
 
     def column(self, place: Range) -> str:
         """The column that has what stands at a place."""
-        said = self._said(place)
+        said = column_of(self.tokens, place)
         if said not in self.numbers:
             self.numbers[said] = len(self.columns)
             self.columns.append(
                 SqlText.of(piece_of(self.tokens, *place), f" AS {self.name(len(self.columns))}")
             )
         return self.name(self.numbers[said])
-
-    def _said(self, place: Range) -> tuple[str, ...]:
-        """What says that two columns are the same: each ? is a parameter of its own."""
-        marks = (str(at) for at in range(*place) if self.tokens.is_symbol(at, "?"))
-        return (*self.tokens.folded(*place), *marks)
 
     @staticmethod
     def name(number: int) -> str:
