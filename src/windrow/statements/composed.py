@@ -158,6 +158,6 @@ def _unsupported(tokens: TokenList, query: Range, what: str) -> NotSupportedErro
         condition="UNSUPPORTED_CLAUSE",
         sql=tokens.sql,
         span=tokens[at].span,
-        hint="register its result under a name: session.register('name', relation.df); if it is live,"
-        " start it into a table or a folder: relation.start",
+        hint="register its result under a name: session.register('name', relation.df); if it is live, make"
+        " a stream of it: session.stream('name', relation.df, rowtime='ptime', lag='0 seconds')",
     )

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from windrow import Memory, Session
-from windrow.spark.live.input.file_order import ORIGIN, in_order, placed
+from windrow.spark.live.input.file_order import ORIGIN, in_order, origin, placed
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.logs.live_source import PLACE
 
@@ -100,3 +100,12 @@ def test_rows_of_no_file_that_several_tasks_bring_have_places_of_their_own(spark
     rows = placed(of_files.unionByName(of_none)).select(PLACE, "v").collect()
     assert len({row[PLACE] for row in rows}) == len(rows) == 10
     assert [row.v for row in sorted(rows, key=lambda row: row[PLACE])][:2] == [1, 2]
+
+
+def test_rows_that_an_operator_with_state_computes_are_of_no_file(spark, tmp_path):
+    arriving = spark.readStream.schema(COLUMNS).parquet(str(tmp_path))
+    assert len(origin(arriving.where("v > 0").select("ts"))) == len(ORIGIN)
+    computed = arriving.groupBy("v").applyInPandasWithState(
+        lambda _key, frames, _state: frames, COLUMNS, "n bigint", "append", "NoTimeout"
+    )
+    assert origin(computed.select("ts")) == ()

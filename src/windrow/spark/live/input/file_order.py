@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -32,10 +33,19 @@ _PLACES = 33  # bits that Spark leaves for the number of a row in its task
 
 
 def origin(frame: DataFrame) -> tuple[Column, ...]:
-    """`ORIGIN` of the rows of a streaming DataFrame; empty if Spark does not know it."""
+    """`ORIGIN` of the rows of a streaming DataFrame; empty if Spark does not know it.
+
+    Spark names the file of rows that operators with state compute too, but then cannot find it.
+    """
     if _METADATA[0] not in hidden_columns(frame).get(_FILE, ""):
         return ()
     file = frame.metadataColumn(_FILE)
+    try:
+        frame.select(file)
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith("MISSING_ATTRIBUTES"):
+            raise
+        return ()
     return tuple(file[field].alias(name) for field, name in zip(_METADATA, ORIGIN, strict=True))
 
 
