@@ -127,6 +127,10 @@ class TimeVaryingRelation(Relation):
                 return self._changes(self._envelope, ordered=False)
             return self._at(self._now)
 
+    def is_stream_of(self, envelope: str) -> bool:
+        """Whether the rows are the changes, in this envelope."""
+        return self._is_stream and self._envelope == envelope
+
     def _at(self, tick: int) -> DataFrame:
         rows = self._query.at(tick)
         return sorted_rows(rows, self._order(rows.columns))

@@ -1,7 +1,7 @@
-"""Queries with EMIT inside other statements: each is replaced by the table that it returns.
+"""Queries with EMIT inside other statements: each is replaced by the table or the stream that it returns.
 
-``INSERT INTO t SELECT … EMIT STREAM``, ``CREATE TABLE t AS SELECT … EMIT …``, temporary views, and queries in
-brackets, over recorded logs.
+It is a table in ``INSERT INTO t SELECT … EMIT STREAM``, ``CREATE TABLE t AS SELECT … EMIT …``, temporary
+views, and queries in brackets, over recorded logs. It is a stream over live ones, and in queries with EMIT.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
+from windrow.statements.emitted_streams import is_stream_of_changes, stream_of_changes
+from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import RelationText as Place
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.streams.emit_clause import clauses_in
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -36,8 +38,9 @@ def with_emitted(
     places: list[Range],
     query: Range,
     run_query: RunQuery,
-) -> Iterator[str | None]:
-    """The statement with tables in place of queries; None without such queries.
+) -> Iterator[tuple[str, bool] | None]:
+    """The statement with tables or streams in place of queries, and whether some are streams; None without
+    such queries.
 
     Parameters
     ----------
@@ -51,7 +54,7 @@ def with_emitted(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` over unbounded streams, in a query with EMIT itself, and beside live streams.
+        ``UNSUPPORTED_CLAUSE`` of a stream that is no relation of FROM, and of a table beside live streams.
     """
     if not places:
         yield None
@@ -59,36 +62,49 @@ def with_emitted(
     around = [
         at for at in clauses_in(tokens, *query) if not any(start <= at < stop for start, stop in places)
     ]
-    if around:
-        raise _unsupported(tokens, places[0], "in a query with EMIT")
     parts: list[SqlText] = []
     frames, at = {}, 0
     for number, place in enumerate(places):
         span = tokens.span(*place)
-        key = f"__emitted{number}"
-        frames[key] = relation_inside(tokens, place, run_query).df
-        parts += [verbatim(tokens, at, span.start), SqlText.of("SELECT * FROM ", Place(key))]
+        relation = relation_inside(tokens, place, run_query)
+        if around or isinstance(relation, LiveRelation):
+            name = _as_stream(gateway, catalog, tokens, place, query, relation)
+            instead = SqlText.of("SELECT * FROM ", quoted(name))
+        else:
+            key = f"__emitted{number}"
+            frames[key] = relation.df
+            instead = SqlText.of("SELECT * FROM ", Place(key))
+        parts += [verbatim(tokens, at, span.start), instead]
         at = span.stop
     text = SqlText.of(*parts, verbatim(tokens, at, len(tokens.sql)))
     with gateway.views(frames) as names, gateway.instead(text, names) as read:
-        if _reads(read, _live(catalog)):
+        if frames and _reads(read, _live(catalog)):
             raise _unsupported(tokens, places[0], "together with live streams")
-        yield read
+        yield read, len(frames) < len(places)
+
+
+def _as_stream(
+    gateway: Gateway, catalog: Catalog, tokens: TokenList, place: Range, query: Range, relation: Relation
+) -> str:
+    """The name of the stream of a query's changes, where a relation may stand."""
+    start, _ = place
+    if not is_stream_of_changes(relation):
+        raise _unsupported(tokens, place, "other than EMIT STREAM as a stream of another query")
+    is_relation = tokens.word(start - 2) == "TABLE" or begins_relation(tokens, start - 1)
+    if place != query and not (tokens.is_symbol(start - 1, "(") and is_relation):
+        raise _unsupported(tokens, place, "outside of FROM in a query over streams")
+    try:
+        return stream_of_changes(gateway, catalog, relation, tokens.text(*place))
+    except WindrowError as error:
+        if error.span is None:
+            error.sql, error.span = tokens.sql, tokens[clauses_in(tokens, *place)[0]].span
+        raise
 
 
 def relation_inside(tokens: TokenList, query: Range, run_query: RunQuery) -> Relation:
-    """The complete output of a query with EMIT inside a statement.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` over unbounded streams.
-    """
+    """The output of a query with EMIT inside a statement."""
     with located(tokens, query) as text:
-        relation = run_query(text)
-    if isinstance(relation, LiveRelation):
-        raise _unsupported(tokens, query, "over a live stream inside of a statement")
-    return relation
+        return run_query(text)
 
 
 @contextmanager

@@ -227,12 +227,19 @@ def _compose(one: _Statement) -> Relation | None:
         if inserted is not None:
             return inserted
     view = view_query(tokens, statement) if clauses else None
-    if view is not None:  # Spark would retain its text, in which a table stands that is gone then
-        frame = relation_inside(tokens, view, one.query).df
-        frame = create_view(gateway, tokens, (statement[0], view[0]), frame)
-        return Relation(frame, "a view of the result of a query with EMIT", gateway)
-    with with_emitted(gateway, catalog, tokens, places, query, one.query) as read:
-        return None if read is None else as_of_now(gateway, tokens, places, one.rewritten(read))
+    if view is not None:
+        relation = relation_inside(tokens, view, one.query)
+        if not isinstance(relation, LiveRelation):  # else a view of the stream of its changes
+            # Spark would retain its text, in which a table stands that is gone then
+            frame = create_view(gateway, tokens, (statement[0], view[0]), relation.df)
+            return Relation(frame, "a view of the result of a query with EMIT", gateway)
+        places = [view]
+    with with_emitted(gateway, catalog, tokens, places, query, one.query) as found:
+        if found is None:
+            return None
+        read, has_streams = found
+        written = one.rewritten(read)
+        return written if has_streams else as_of_now(gateway, tokens, places, written)
 
 
 def _join_versions(one: _Statement) -> Relation | None:
