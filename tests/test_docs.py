@@ -43,6 +43,7 @@ import pytest
 
 import windrow
 from windrow.datasets import DATASETS
+from windrow.statements.scripts.conditions import CONDITIONS
 from windrow.syntax.query_parts import split_statements
 from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.streams.other_dialects import spelled
@@ -191,6 +192,13 @@ def test_every_condition_raised_is_explained():
     }
     missing = sorted(condition for condition in raised if f"`{condition}`" not in pages)
     assert missing == [], "add them to the tables of errors in docs/"
+
+
+def test_scripts_know_the_conditions_in_the_tables_of_the_pages_about_sql_and_streams():
+    pages = [path.read_text(encoding="utf-8") for path in PAGES if path.parent.name in ("sql", "streams")]
+    tables = [one for page in pages for one in re.findall(r"^\| condition \|.*\n((?:\|.*\n)+)", page, re.M)]
+    rows = [row.split(" | ")[0] for table in tables for row in table.splitlines()]
+    assert {name for row in rows for name in re.findall(r"`([A-Z_]+)`", row)} == CONDITIONS
 
 
 def test_pages_name_nothing_of_one_machine():

@@ -96,7 +96,25 @@ def rows(frame):
         " SELECT 1; END WHILE; SELECT n; END",
         "BEGIN DECLARE x INT DEFAULT 0; DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN SET x = x + 1; END;"
         " BEGIN DECLARE x STRING DEFAULT 'inner'; SELECT 1 DIV 0; SELECT x; END; SELECT x; END",
-        "BEGIN DECLARE t STRING DEFAULT 'SELECT 5 AS five'; EXECUTE IMMEDIATE t; END",
+        "BEGIN o: BEGIN DECLARE x INT = 0; DECLARE CONTINUE HANDLER FOR SQLEXCEPTION SET o.x = o.x + 1; BEGIN"
+        " DECLARE x STRING = 'inner'; SELECT 1 DIV 0; SELECT x, o.x AS y; END; END; END",
+        f"BEGIN {HANDLED} SQLSTATE '42703' BEGIN SELECT 's' AS h; END; {HANDLED} UNRESOLVED_COLUMN BEGIN"
+        " SELECT 'c' AS h; END; SELECT nothing; END",
+        "BEGIN t: BEGIN DECLARE x INT = 6; SET t.x = (SELECT MIN(t.v) + t.x FROM t);"
+        " IF (SELECT MAX(t.v) > t.x FROM t) THEN SELECT t.v, t.x, q.v AS t FROM t JOIN t AS q USING (i);"
+        " END IF; END; END",
+        "BEGIN DECLARE t STRUCT<text STRING> DEFAULT named_struct('text', 'SELECT 5 AS');"
+        " EXECUTE IMMEDIATE t.text || ' five'; END",
+        "BEGIN l: BEGIN DECLARE kept, day INT = 5; EXECUTE IMMEDIATE 'SELECT kept * 100 + :kept * 10 + :a'"
+        " INTO l.kept USING kept, session.kept AS a;"
+        " EXECUTE IMMEDIATE 'SELECT :kept AS k, :s, :d, :day, kept'"
+        " USING (l.kept, session.kept AS s, INTERVAL '1' day AS d, CAST(day AS STRING) AS day); END; END",
+        "BEGIN DECLARE kept STRING = 'own'; EXECUTE IMMEDIATE"
+        " 'DECLARE OR REPLACE VARIABLE kept INT DEFAULT 7';"
+        " EXECUTE IMMEDIATE 'SET VAR kept = 3'; SELECT kept, session.kept AS a; END",
+        "BEGIN DECLARE g STRING = 'in'; DECLARE CONTINUE HANDLER FOR SQLEXCEPTION EXECUTE IMMEDIATE"
+        " 'SELECT concat(kept, ?)' INTO g USING g; BEGIN DECLARE g, kept INT = 3;"
+        " EXECUTE IMMEDIATE 'SELECT 1 DIV 0'; SELECT g; END; SELECT g; END",
     ],
 )
 def test_scripts_return_what_spark_returns(session, script):
@@ -125,6 +143,9 @@ def test_scripts_return_what_spark_returns(session, script):
         "BEGIN FOR r AS SELECT 1 AS a, 2 AS a DO SELECT a; END FOR; END",
         "BEGIN IF (SELECT i FROM t) > 1 THEN SELECT 1; END IF; END",
         f"BEGIN {HANDLED} SQLSTATE '11111' BEGIN SELECT 1; END; SELECT 1 DIV 0; END",
+        f"BEGIN {HANDLED} UNSUPPORTED_QUERRY SELECT 1; END",
+        "BEGIN DECLARE x INT; EXECUTE IMMEDIATE 'SELECT x'; END",
+        "BEGIN DECLARE kept INT; DROP TEMPORARY VARIABLE kept; END",
     ],
 )
 def test_scripts_fail_as_in_spark(session, script):
@@ -168,6 +189,9 @@ def test_scripts_fail_as_in_spark(session, script):
         (f"BEGIN {HANDLED} DIVIDE_BY_ZERO BEGIN SELECT 'h' AS h; END;"
          " SELECT s.i, 1 DIV (COUNT(w) - 1) AS x FROM t ⊞; SELECT 2; END", [("h",)]),
         (f"BEGIN {HANDLED} SQLSTATE '42703' BEGIN SELECT 'h' AS h; END; SELECT s.no FROM t ⊞; END", [("h",)]),
+        (f"BEGIN {HANDLED} UNKNOWN_VARIABLE BEGIN SELECT 'h' AS h; END; SELECT z.i FROM t ⊞; END", [("h",)]),
+        ("BEGIN t: BEGIN DECLARE x INT = 1; SELECT s.i, COUNT(w) * t.x FROM t WHERE t.v > t.x ⊞; END; END",
+         [(1, 1), (3, 2)]),
     ],
 )  # fmt: skip
 def test_windows_in_control_flow(session, script, wanted):
@@ -206,8 +230,7 @@ def test_parameters_of_scripts(session):
         ("BEGIN DECLARE x INT DEFAULT wrong; SELECT s.i FROM t ⊞; END", "wrong"),
         ("BEGIN DECLARE c CURSOR FOR SELECT s.i FROM t ⊞; END", "DECLARE"),
         ("BEGIN SELECT s.i FROM t ⊞; END more", "more"),
-        ("BEGIN DECLARE kept INT; SELECT s.i FROM t ⊞; EXECUTE IMMEDIATE 'SELECT kept'; END", "EXECUTE"),
-        ("BEGIN DECLARE x INT; SELECT s.i FROM t ⊞; DROP TEMPORARY VARIABLE x; END", "DROP"),
+        ("BEGIN DECLARE x INT; SELECT s.i FROM t ⊞; DROP TEMP VAR x; END", "DROP TEMP VAR"),
     ],
 )
 def test_errors_point_into_the_script(session, script, fragment):

@@ -10,16 +10,17 @@ import itertools
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import assert_never
+from typing import TypeVar, assert_never
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 
 from windrow.algebra.names import piece_of
-from windrow.errors import WindrowError
+from windrow.errors import NotSupportedError, WindrowError
 from windrow.relation import Relation
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.connect import of_connect
 from windrow.statements.definitions.stored_text import ddl
+from windrow.statements.scripts.conditions import CONDITIONS
 from windrow.statements.scripts.script_variables import Variables, VariableScope
 from windrow.syntax.compounds import (
     Block,
@@ -42,6 +43,9 @@ from windrow.syntax.tokens import TokenList
 __all__ = ["run_compound"]
 
 RunText = Callable[[str], Relation]
+_Answer = TypeVar("_Answer")
+
+_NO_DROP = "UNSUPPORTED_FEATURE.SQL_SCRIPTING_DROP_TEMPORARY_VARIABLE"
 
 _NAMED = re.compile(r"(?:label|variable|condition) `?(.+?)`? (?:is|can|not|does|already)", re.IGNORECASE)
 """How Spark's messages about a script as a whole name what is at fault."""
@@ -95,8 +99,16 @@ def _read_by_spark(
     WindrowError
         What Spark says of labels, of the order of declarations, and of statements of its own.
     """
-    parts, done = [SqlText.of("BEGIN IF FALSE THEN ")], 0
-    for part, (start, stop) in sorted(stretches((script,)), key=lambda one: one[1]):
+    found = sorted(stretches((script,)), key=lambda one: one[1])
+    declared = {
+        tokens[start + 1].name.upper()
+        for part, (start, _) in found
+        if isinstance(part, Declaration) and not part.names
+    }
+    ours = CONDITIONS.intersection(token.name.upper() for token in tokens.tokens if token.is_name) - declared
+    conditions = [f"DECLARE {name} CONDITION; " for name in sorted(ours)]
+    parts, done = [SqlText.of("BEGIN ", *conditions, "IF FALSE THEN ")], 0
+    for part, (start, stop) in found:
         if is_of_spark(tokens.text(start, stop)):
             continue
         match part:
@@ -173,8 +185,9 @@ class _Script:
             case Declaration():
                 (start, stop), after = part.range, part.after
                 with self.handled(), self.variables.declaring(part.names):
-                    value = self.variables.written((after, stop))
-                    self.run_text(SqlText.of(piece_of(self.tokens, start, after, " "), value))
+                    names = piece_of(self.tokens, start, after, " ")
+                    value = (after, stop)
+                    self.run_text(lambda: SqlText.of(names, self.variables.written(value)), self.run)
             case Handler():
                 pass  # its block has it from the beginning
             case Block():
@@ -192,40 +205,60 @@ class _Script:
 
     # -- statements --------------------------------------------------------------------------------
 
-    def run_text(self, text: SqlText) -> Relation:
-        with self.gateway.instead(text) as read:
-            return self.run(read)
+    def run_text(self, write: Callable[[], SqlText], run: Callable[[str], _Answer]) -> _Answer:
+        """Run what is written, again if a name with a label is no column of a relation but a variable."""
+        self.variables.columns.clear()
+        while True:
+            try:
+                with self.gateway.instead(write()) as read:
+                    return run(read)
+            except WindrowError as error:
+                if not self.variables.is_no_column(error):
+                    raise
 
     def statement(self, part: PlainStatement) -> None:
+        """Run a statement; the answer is its rows, if it has some.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_FEATURE…`` for DROP TEMPORARY VARIABLE, as in Spark's own scripts.
+        """
         start, stop = part.range
-        self.refuse(start)
-        word = piece_of(self.tokens, start, start + 1, " VAR ") if part.sets else SqlText()
-        found = self.run_text(SqlText.of(word, self.variables.written((start + part.sets, stop))))
+        first, second, third = (self.tokens.word(one) for one in range(start, start + 3))
+        if first == "EXECUTE":
+            found = self.execute(part.range)
+        elif first == "DROP" and second in ("TEMP", "TEMPORARY") and third in ("VAR", "VARIABLE"):
+            raise NotSupportedError(
+                "DROP TEMPORARY VARIABLE is not supported in a script",
+                condition=_NO_DROP,
+                sql=self.tokens.sql,
+                span=self.tokens.span(start, start + 3),
+                hint="write EXECUTE IMMEDIATE 'DROP TEMPORARY VARIABLE …' for a variable of the session",
+            )
+        else:
+            word = piece_of(self.tokens, start, start + 1, " VAR ") if part.sets else SqlText()
+            rest = (start + part.sets, stop)
+            found = self.run_text(lambda: SqlText.of(word, self.variables.written(rest)), self.run)
         if part.is_query and found.columns:
             # Connect reads the text again when rows are asked for, and then its variables are gone
             is_lazy = self.gateway.checks or (part is self.last and not of_connect(self.gateway.spark))
             self.answer = found if is_lazy else self.computed(found)
 
-    def refuse(self, at: int) -> None:
-        """Refuse a statement that would find other variables than in a script of Spark's.
+    def execute(self, part: Range) -> Relation:
+        """EXECUTE IMMEDIATE, the text of which reads no variables of the script.
 
         Raises
         ------
         NotSupportedError
-            ``UNSUPPORTED_STATEMENT``.
+            ``UNSUPPORTED_STATEMENT`` on Spark Connect, where they cannot stand aside.
         """
-        words = [self.tokens.word(one) for one in (at, at + 1, at + 2)]
-        hidden = self.variables.hidden_of_session()
-        if words[0] == "EXECUTE" and hidden:
-            raise unsupported_statement(
-                self.tokens,
-                at,
-                f"EXECUTE IMMEDIATE beside a variable {hidden[0]} of the script and one of the session",
-                "rename the variable of the script: the text would read it",
-            )
-        if words == ["DROP", "TEMPORARY", "VARIABLE"]:
-            what, hint = "DROP TEMPORARY VARIABLE in a script", "drop the variable after the script"
-            raise unsupported_statement(self.tokens, at, what, hint)
+        if of_connect(self.gateway.spark) and any(scope.names for scope in self.variables.scopes):
+            what = "EXECUTE IMMEDIATE beside variables of a script on Spark Connect"
+            hint = "declare the variables before the script"
+            raise unsupported_statement(self.tokens, part[0], what, hint)
+        with self.variables.outermost(1) as aside:
+            return self.run_text(lambda: self.variables.written(part, aside), self.run)
 
     def computed(self, query: Relation) -> Relation:
         """The rows of a query as they are before the statements after it run."""
@@ -248,22 +281,29 @@ class _Script:
                 self.part(exited.handler.body)
 
     def choice(self, part: Branching) -> None:
-        texts, done = list[SqlText](), part.range[0]
-        for number, ((start, stop), _) in enumerate(part.bodies):
-            texts.append(SqlText.of(self.variables.written((done, start)), f" SELECT {number}; "))
-            done = stop
-        chosen = self.decided(SqlText.of(*texts, self.variables.written((done, part.range[1]))))
+        def write() -> SqlText:
+            texts, done = list[SqlText](), part.range[0]
+            for number, ((start, stop), _) in enumerate(part.bodies):
+                texts.append(SqlText.of(self.variables.written((done, start)), f" SELECT {number}; "))
+                done = stop
+            return SqlText.of(*texts, self.variables.written((done, part.range[1])))
+
+        chosen = self.decided(write)
         if chosen is not None and chosen >= 0:
             self.body(part.bodies[chosen][1])
 
-    def decided(self, choice: SqlText) -> int | None:
+    def decided(self, write: Callable[[], SqlText]) -> int | None:
         """The number that an IF or CASE selects, -1 for none; None if a handler was for an error in it."""
-        chosen = None
-        with self.handled(), self.gateway.instead(SqlText.of("BEGIN ", choice, "; END")) as read:
+
+        def rows(read: str) -> list[Row]:
             found = self.decide(read)
             with self.gateway.translated():
-                rows = found.df.collect()
-            chosen = int(rows[0][0]) if rows else -1
+                return found.df.collect()
+
+        chosen = None
+        with self.handled():
+            found = self.run_text(lambda: SqlText.of("BEGIN ", write(), "; END"), rows)
+            chosen = int(found[0][0]) if found else -1
         return chosen
 
     def loop(self, part: Loop) -> None:
@@ -274,7 +314,9 @@ class _Script:
                 return
 
     def holds(self, condition: Range) -> bool | None:
-        chosen = self.decided(SqlText.of("IF ", self.variables.written(condition), " THEN SELECT 0; END IF"))
+        chosen = self.decided(
+            lambda: SqlText.of("IF ", self.variables.written(condition), " THEN SELECT 0; END IF")
+        )
         return None if chosen is None else chosen == 0
 
     def leaves(self, label: str, body: Body) -> bool:
@@ -291,7 +333,7 @@ class _Script:
         """Run the body for each row, of which the columns are variables."""
         rows, count = None, 0
         with self.handled(), self.gateway.translated():
-            rows = self.run_text(self.variables.written(part.query)).df.localCheckpoint()
+            rows = self.run_text(lambda: self.variables.written(part.query), self.run).df.localCheckpoint()
             count = rows.count()
         for place in range(count):
             assert rows is not None
@@ -334,7 +376,7 @@ class _Script:
                 raise _Exited(scope, handler) from error
             inner = scopes[scopes.index(scope) :]
             asleep = {one: self.handlers.pop(one) for one in inner if one in self.handlers}
-            with self.variables.without(inner[1:]):
+            with self.variables.outermost(scopes.index(scope) + 1):
                 self.part(handler.body)
             self.handlers |= asleep
 
@@ -342,7 +384,8 @@ class _Script:
         """The handler of a block for an error: of its condition, its SQLSTATE, or its class."""
         state, own = error.sqlstate, self.handlers.get(scope, [])
         kind = "NOT FOUND" if state.startswith("02") else "SQLEXCEPTION"
-        of_condition = [one for one in own if error.condition in one.conditions]
+        names = (error.condition, error.condition.partition(".")[0])
+        of_condition = [one for name in names for one in own if name in one.conditions]
         of_state = [one for one in own if state in one.states]
         of_class = [one for one in own if kind in one.conditions and not state.startswith("XX")]
         return next(iter([*of_condition, *of_state, *of_class]), None)

@@ -17,12 +17,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from windrow.algebra.names import piece_of
-from windrow.errors import Span
+from windrow.errors import Span, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.variables import is_case_sensitive, rename_variable
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
-from windrow.syntax.tokens import TokenList
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["VariableScope", "Variables"]
 
@@ -50,11 +50,18 @@ class VariableScope:
 
 
 class Variables:
-    """The variables of the blocks that are being run, the innermost last."""
+    """The variables of the blocks that are being run, the innermost last.
+
+    Attributes
+    ----------
+    columns
+        Where in the text a name with a label may be a column of a relation, and whether it is read as one.
+    """
 
     def __init__(self, gateway: Gateway, tokens: TokenList) -> None:
         self.gateway, self.tokens = gateway, tokens
         self.scopes = [VariableScope(_SESSION)]
+        self.columns: dict[int, bool] = {}
         self.is_case_sensitive = is_case_sensitive(gateway.spark)
 
     def folded(self, name: str) -> str:
@@ -72,49 +79,63 @@ class Variables:
             for name in scope.names:
                 self.gateway.sql(SqlText.of(f"DROP TEMPORARY VARIABLE IF EXISTS {quoted(name)}"))
             self.scopes.pop()
-            for name, owner in scope.hidden.items():
-                rename_variable(self.gateway.spark, owner.names[name], name)
-                owner.names[name] = name
+            self._uncover(scope)
 
     @contextmanager
     def declaring(self, names: Sequence[str]) -> Iterator[None]:
         """The declaration of variables in the innermost scope, for which others leave their names."""
-        scope = self.scopes[-1]
         own = [self.folded(name) for name in names]
         for name in own:
-            around = (one for one in reversed(self.scopes[:-1]) if name in one.names)
-            aside = f"__windrow_variable_{next(_numbers)}"
-            if name not in scope.names and rename_variable(self.gateway.spark, name, aside):
-                scope.hidden[name] = next(around, self.scopes[0])
-                scope.hidden[name].names[name] = aside
+            if name not in self.scopes[-1].names:
+                self._hide(name)
         yield
-        scope.names |= {name: name for name in own}
+        self.scopes[-1].names |= {name: name for name in own}
 
     @contextmanager
-    def without(self, scopes: Sequence[VariableScope]) -> Iterator[None]:
-        """Variables that the innermost scopes hide have their names again."""
-        hidden = [(name, owner) for scope in scopes for name, owner in scope.hidden.items()]
-        for name, owner in reversed(hidden):
-            self._swap(name, owner)
+    def outermost(self, count: int) -> Iterator[list[VariableScope]]:
+        """Only so many scopes; the variables of the inner ones, which are returned, have other names."""
+        inner, self.scopes = self.scopes[count:], self.scopes[:count]
+        for scope in reversed(inner):
+            scope.names = {name: self._aside(name) for name in scope.names}
+            self._uncover(scope)
         try:
-            yield
+            yield inner
         finally:
-            for name, owner in hidden:
-                self._swap(name, owner)
+            for scope in inner:
+                self.scopes.append(scope)
+                for name, aside in scope.names.items():
+                    self._hide(name)
+                    rename_variable(self.gateway.spark, aside, name)
+                scope.names = {name: name for name in scope.names}
 
-    def _swap(self, name: str, owner: VariableScope) -> None:
-        """The variable of this name and the one that it hides change names."""
-        spark, aside = self.gateway.spark, owner.names[name]
-        for old, new in ((name, f"{aside}_"), (aside, name), (f"{aside}_", aside)):
-            rename_variable(spark, old, new)
+    def _aside(self, name: str) -> str:
+        """Rename a variable; the name that it has then, its own if there is none and on Connect."""
+        aside = f"__windrow_variable_{next(_numbers)}"
+        return aside if rename_variable(self.gateway.spark, name, aside) else name
 
-    def hidden_of_session(self) -> list[str]:
-        """The names of variables of the session that variables of the script hide."""
-        return [name for one in self.scopes for name, owner in one.hidden.items() if owner is self.scopes[0]]
+    def _hide(self, name: str) -> None:
+        """The variable with a name leaves it to one of the innermost scope."""
+        aside = self._aside(name)
+        if aside != name:
+            around = (one for one in reversed(self.scopes[:-1]) if name in one.names)
+            owner = next(around, self.scopes[0])
+            owner.names[name] = aside
+            self.scopes[-1].hidden[name] = owner
 
-    def written(self, part: Range) -> SqlText:
-        """A stretch, in which variables with labels, and those that a declaration hides, have their names."""
+    def _uncover(self, scope: VariableScope) -> None:
+        """The variables that a scope hides have their names again."""
+        for name, owner in scope.hidden.items():
+            rename_variable(self.gateway.spark, owner.names[name], name)
+            owner.names[name] = name
+        scope.hidden = {}
+
+    def written(self, part: Range, aside: Sequence[VariableScope] = ()) -> SqlText:
+        """A stretch, in which variables with labels, and those that have left their names, have new ones.
+
+        These are the variables that a declaration hides, and, in EXECUTE IMMEDIATE, those of scopes `aside`.
+        """
         tokens, words = self.tokens, dict[Span, str]()
+        arguments = self._arguments(part) if aside else {}
         for at in range(*part):
             first = at
             if (
@@ -126,37 +147,55 @@ class Variables:
             if not tokens.is_name(at) or tokens.is_symbol(first - 1, ".") or tokens.is_symbol(at + 1, "("):
                 continue
             is_pair = tokens.is_symbol(at + 1, ".") and tokens.is_name(at + 2) and at + 2 < part[1]
-            found = self._labelled(part, at) if is_pair else self._hidden(at)
+            stop = at + 3 if is_pair else at + 1
+            found = self._labelled(part, at, aside) if is_pair else self._hidden(at)
+            if found is None and not self._is_part(at):
+                found, stop = _named(aside, self.folded(tokens[at].name)), at + 1
             if found is not None:
-                words[tokens.span(first, at + 3 if is_pair else at + 1)] = f"{_SESSION}.{quoted(found)}"
+                name = tokens[stop - 1].name
+                alias = f" AS {quoted(name)}" if arguments.get(name) == (first, stop) else ""
+                words[tokens.span(first, stop)] = f"{_SESSION}.{quoted(found)}{alias}"
         return piece_of(tokens, *part).with_words(tokens.sql, words)
 
-    def _labelled(self, part: Range, at: int) -> str | None:
-        """The name of a variable that stands with its label; columns of a relation of this name hide it."""
+    def _is_part(self, at: int) -> bool:
+        """Whether a name is an alias or a type after AS, or a part of ``DATE '…'`` or ``INTERVAL 1 DAY``."""
+        is_unit = self.tokens.word(at - 2) == "INTERVAL"
+        is_type = at + 1 < len(self.tokens) and self.tokens[at + 1].kind is TokenKind.STRING
+        return is_unit or is_type or self.tokens.word(at - 1) == "AS"
+
+    def _arguments(self, part: Range) -> dict[str, Range]:
+        """The arguments of EXECUTE IMMEDIATE by their last words, as its text may use names of variables."""
+        start = next((at + 1 for at in self.tokens.level(*part) if self.tokens.word(at) == "USING"), part[1])
+        in_brackets = self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == part[1] - 1
+        found = self.tokens.split(start + in_brackets, part[1] - in_brackets)
+        return {self.tokens[stop - 1].name: (first, stop) for first, stop in found if first < stop}
+
+    def _labelled(self, part: Range, at: int, aside: Sequence[VariableScope]) -> str | None:
+        """The name of a variable with its label; it is first read as a column if the label names more."""
         tokens = self.tokens
         label, name = tokens[at].name.lower(), self.folded(tokens[at + 2].name)
-        is_relation = any(
-            tokens.is_name(one)
-            and tokens[one].name.lower() == label
-            and not tokens.is_symbol(one + 1, ".")
-            and not self._is_later_alias(part, at, one)
+        found = _named([one for one in (*self.scopes, *aside) if one.label == label], name)
+        is_relation = found is not None and any(
+            tokens.is_name(one) and tokens[one].name.lower() == label and not tokens.is_symbol(one + 1, ".")
             for one in range(*part)
         )
-        scopes = (one for one in reversed(self.scopes) if one.label == label and name in one.names)
-        return None if is_relation else next((one.names[name] for one in scopes), None)
+        return None if is_relation and self.columns.setdefault(tokens[at].start, True) else found
 
-    def _is_later_alias(self, part: Range, at: int, alias: int) -> bool:
-        """Whether a name follows AS in the SELECT list in which another one stands before it."""
-        tokens = self.tokens
-        level = (
-            one for one in range(alias - 1, part[0] - 1, -1) if tokens.parent[one] == tokens.parent[alias]
-        )
-        begin = next((one for one in level if tokens.word(one) in ("SELECT", "FROM")), -1)
-        is_selected = tokens.word(begin) == "SELECT" and begin < at < alias
-        return is_selected and tokens.word(alias - 1) == "AS"
+    def is_no_column(self, error: WindrowError) -> bool:
+        """Whether an error is of a column that is missing, in place of which a variable is read from now."""
+        is_about_column = error.sqlstate in ("42703", "42883") and error.sql == self.tokens.sql
+        at = error.span.start if is_about_column and error.span is not None else -1
+        found = self.columns.get(at, False)
+        self.columns[at] = False
+        return found
 
     def _hidden(self, at: int) -> str | None:
         """The name of a variable of which another one, that is being declared, has the name."""
         name, scope = self.folded(self.tokens[at].name), self.scopes[-1]
         is_open = name in scope.hidden and name not in scope.names
         return scope.hidden[name].names[name] if is_open else None
+
+
+def _named(scopes: Sequence[VariableScope], name: str) -> str | None:
+    """The name in Spark's session of the variable of a name; the last scope is the innermost."""
+    return next((one.names[name] for one in reversed(scopes) if name in one.names), None)
