@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from windrow import _PUBLIC_MODULES
+
 PACKAGE = Path(__file__).parents[1] / "src" / "windrow"
 SPARK = "windrow.spark."
 
@@ -73,13 +75,19 @@ INSIDE = re.compile(
 )
 """Names of PySpark's own: the bridge to Java, what is behind it, and what Connect has in its place."""
 
+DECLARED = {f"windrow.{name}" for name in _PUBLIC_MODULES}
+"""The modules that the package loads on first use."""
+
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
 @pytest.fixture(scope="module")
 def imported() -> dict[Path, list[tuple[int, str]]]:
-    """What each module imports."""
-    return {module: list(imports(module)) for module in MODULES}
+    """What each module imports; the package does not import what it declares for type checkers alone."""
+    found = {module: list(imports(module)) for module in MODULES}
+    own = PACKAGE / "__init__.py"
+    found[own] = [(line, name) for line, name in found[own] if name not in DECLARED]
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +108,22 @@ def test_a_module_imports_only_what_lies_below_it(imported):
         if name.split(".")[0] == "windrow" and not allowed(part_of(module), imported_part(name))
     ]
     assert wrong == []
+
+
+def test_the_package_declares_for_type_checkers_alone_what_it_loads_on_first_use():
+    (declared,) = (
+        node
+        for node in ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8")).body
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    )
+    names = {
+        f"{one.module}.{alias.asname}"
+        for one in declared.body
+        if isinstance(one, ast.ImportFrom)
+        for alias in one.names
+        if alias.asname is not None
+    }
+    assert names == DECLARED
 
 
 def test_no_modules_import_each_other_in_a_circle(graph):

@@ -16,6 +16,11 @@ from windrow.errors import (
 )
 
 if TYPE_CHECKING:
+    from windrow import datasets as datasets
+    from windrow import notebook as notebook
+    from windrow import plot as plot
+    from windrow import streams as streams
+    from windrow import testing as testing
     from windrow.relation import Relation
     from windrow.session import Session
     from windrow.spark.live import Files, Kafka, LiveQuery, Memory, Table

@@ -163,6 +163,22 @@ def test_any_plan_over_windows_is_evaluated_in_memory(streams, query):
     assert "evaluated  in memory, over affected keys" in streams.sql(query).plan()
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT s.k FROM slow [RANGE 3] AS s, sold [RANGE 3] AS o WHERE s.k = o.k",
+        "SELECT STREAM s.k FROM slow AS s JOIN sold AS o ON s.k = o.k",
+        "SELECT s.k FROM slow AS s JOIN sold AS o ON s.k = o.k EMIT STREAM",
+    ],
+)
+def test_a_live_query_says_when_the_watermarks_of_its_streams_advance(streams, query, tmp_path):
+    rows = streams.spark.readStream.schema("ts timestamp, k bigint").parquet(str(tmp_path))
+    streams.stream("slow", rows, rowtime="ts", lag="90 seconds", idle="1 minute", future="1 day")
+    _, _, live = streams.sql(query).plan().partition("\nlive\n")
+    lines = [line.split(maxsplit=1)[1] for line in live.splitlines() if line.startswith("  stream ")]
+    assert lines == ["slow, by ts, LAG 90 SECONDS, IDLE 1 MINUTE, FUTURE 1 DAY", "sold, by ts, ORDERED"]
+
+
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_column_has_one_id_and_an_id_one_type(streams, name):
     types = {}

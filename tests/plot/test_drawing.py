@@ -114,12 +114,12 @@ def test_texts_have_a_level_each_that_is_named_on_the_axis():
 def test_gaps_between_rows_side_by_side_are_marked_with_their_length(tmp_path):
     rows = tuple(Row(float(at), 1.0, str(at)) for at in range(1, 5))
     sequence = DrawnSequence("k = a", rows, row_count=4, gaps=(Gap(1, "2 days"),))
-    chart = draw_windows(SequenceScene("windows w", Axis("position"), Axis("value"), (sequence,)))
+    chart = draw_windows(SequenceScene("windows w", Axis("row number"), Axis("value"), (sequence,)))
     assert of(chart, "rule") == [{"x": 2.5, "gap": "2 days"}]
     save(chart, tmp_path / "gap.svg")
     drawn = (tmp_path / "gap.svg").read_text(encoding="utf-8")
     assert "2 days" in drawn
-    assert ">position<" in drawn
+    assert ">row number<" in drawn
 
 
 def test_windows_that_overlap_are_in_different_lanes_and_others_share_one():

@@ -110,7 +110,9 @@ def test_a_descending_order_is_drawn_by_position(session):
     scene = scene_of(session, sql, rows=3, value="day")
     assert [row.text for row in scene.sequences[0].rows] == ["5", "4", "3"]
     assert [row.x for row in scene.sequences[0].rows] == [1.0, 2.0, 3.0]
-    assert (scene.sequences[0].row_count, scene.x.title, scene.order) == (8, "position", None)
+    assert (scene.sequences[0].row_count, scene.x.title, scene.order) == (
+        8, "row number (day is in descending order)", None,
+    )  # fmt: skip
 
 
 def test_matches_have_the_rows_that_all_rows_per_match_gives(session):
@@ -142,13 +144,14 @@ def test_rows_that_would_lie_upon_each_other_along_the_time_are_drawn_by_positio
     crowded = scene(*bursts)
     assert [[row.x for row in each.rows] for each in crowded.sequences] == [[1, 2, 3, 4], [1, 2]]
     assert [[row.text for row in each.rows] for each in crowded.sequences][1] == ["5000", "5001"]
-    assert (crowded.x.title, crowded.order) == ("position", "second")
+    by_number = "row number (rows would overlap along second)"
+    assert (crowded.x.title, crowded.order) == (by_number, "second")
     assert [[(gap.after, gap.text) for gap in each.gaps] for each in crowded.sequences] == [[(2, "898")], []]
     # by itself the second partition has an axis on which its rows are apart
     assert [row.x for row in scene(*bursts, key="b").sequences[0].rows] == [5000, 5001]
     # three quarters of the rows are apart
     assert scene(*[("a", 1000 * at) for at in range(4)], ("a", 3001)).x.title == "second"
-    assert scene(*[("a", 1000 * at) for at in range(3)], ("a", 2001)).x.title == "position"
+    assert scene(*[("a", 1000 * at) for at in range(3)], ("a", 2001)).x.title == by_number
 
 
 def drawn_matches(scene):

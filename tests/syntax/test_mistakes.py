@@ -272,6 +272,13 @@ def test_a_column_of_select_with_the_name_of_a_row_variable_is_told_after_the_cl
             "move it after PATTERN (…)",
         ),
         ("ORDER BY x DURATION 3 MEASURES A.x AS y PATTERN (A)", "DURATION", "move it after PATTERN (…)"),
+        ("ORDER BY x PATTERN (A WITHIN 3)", "WITHIN 3", "write PATTERN (…) WITHIN 3"),
+        (
+            "ORDER BY x PATTERN (A+ (B WITHIN INCLUSIVE INTERVAL '10' DAYS))",
+            "WITHIN INCLUSIVE INTERVAL '10' DAYS",
+            "write PATTERN (…) WITHIN INCLUSIVE INTERVAL '10' DAYS",
+        ),
+        ("ORDER BY x PATTERN (A WITHIN :most)", "WITHIN :most", "write PATTERN (…) WITHIN :most"),
         (
             "ORDER BY x MEASURES A.x AS y A.z AS zz PATTERN (A)",
             "A",

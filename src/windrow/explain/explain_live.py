@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from windrow.algebra.names import without_since
 from windrow.explain.explain_text import section
 from windrow.explain.explained import explain
@@ -23,6 +25,8 @@ from windrow.spark.live import (
     why_on_driver,
 )
 from windrow.spark.live.plans.read_names import live_windows
+from windrow.spark.logs.session_streams import Stream
+from windrow.syntax.lengths import interval_of
 
 __all__ = ["explain_emitted", "explain_live", "how_blocking", "how_live"]
 
@@ -38,7 +42,7 @@ def explain_live(plan: ClausePlan) -> str:
         streams = plan.catalog.streams
         read = [key for key in clause.clause.rows.relations() if key in plan.read]
         sources = [
-            f"{_named(plan, name)}, by {streams[name].rowtime}{_limit_of_future(plan, name)}"
+            f"{_named(plan, name)}, by {streams[name].rowtime}{_watermark(streams[name])}"
             for name in dict.fromkeys(read)
         ]
         source = "; ".join(sources) or "the output of the clause before"
@@ -72,17 +76,38 @@ def explain_emitted(plan: EmittedPlan) -> str:
         why = ("because", f"of {instead}")
         lines = [("evaluated", how), why, *_host(plan), ("state", plan.retains_by_tasks)]
         lines += [("unbounded", str(one)) for one in unbounded_by_tasks(plan)]
-    return f"{plan.query.plan(plan.emit_envelope is not None)}\n\n{section('live', lines)}"
+    live = section("live", [*_streams(plan), *lines])
+    return f"{plan.query.plan(plan.emit_envelope is not None)}\n\n{live}"
 
 
-def _limit_of_future(plan: ClausePlan, name: str) -> str:
-    """How far ahead of their processing time rows of a stream may be."""
-    live = plan.catalog.streams[name].live
-    future = None if live is None else live.ordering.future
-    return "" if future is None else f", at most {future.micros / 1e6:,g} seconds ahead of now"
+def _watermark(stream: Stream) -> str:
+    """When the watermark of a live stream advances, in the words of CREATE STREAM."""
+    live = stream.live
+    if live is None:
+        return ""
+    order, tick = live.ordering, stream.scale.nanoseconds
+    unordered = "UNORDERED" if order.lag is None else f"LAG {_length(order.lag * tick)}"
+    words = ["ORDERED" if order.is_promise else unordered]
+    words += [] if live.idle is None else [f"IDLE {_length(live.idle * 1000)}"]
+    words += [] if order.future is None else [f"FUTURE {_length(order.future.micros * 1000)}"]
+    return f", {', '.join(words)}"
 
 
-def _named(plan: ClausePlan, name: str) -> str:
+def _length(nanoseconds: int) -> str:
+    found = interval_of(Decimal(nanoseconds)).removeprefix("INTERVAL ") if nanoseconds else "0 SECONDS"
+    return found.removesuffix("S") if found.startswith("1 ") else found
+
+
+def _streams(plan: LivePlan) -> list[tuple[str, str]]:
+    """The live streams that a query reads, each by its rowtime."""
+    streams = plan.catalog.streams
+    return [
+        ("stream", f"{_named(plan, name)}, by {streams[name].rowtime}{_watermark(streams[name])}")
+        for name in sorted(plan.streams)
+    ]
+
+
+def _named(plan: LivePlan, name: str) -> str:
     views = plan.catalog.sequences
     return views[name].label if name in views else plan.catalog.streams[name].name or name
 
@@ -93,7 +118,7 @@ def how_live(plan: ContinuousPlan) -> str:
     by_spark = plan.windowed.by_spark
     jobs = [] if by_spark is None else [("jobs", f"of Spark in each micro-batch, for {by_spark}")]
     how = ("evaluated", "in memory, over affected keys")
-    text = section("live", [how, *jobs, *_states(plan), *_host(plan), *unbounded])
+    text = section("live", [*_streams(plan), how, *jobs, *_states(plan), *_host(plan), *unbounded])
     return without_since(f"{_plan(plan.windowed.plan)}\n\n{text}")
 
 
@@ -126,8 +151,7 @@ def _host(plan: LivePlan) -> list[tuple[str, str]]:
 
 def how_blocking(plan: WholeStreamsPlan) -> str:
     """The operators of a query over whole streams, and their unbounded state."""
-    lines = [("stream", name) for name in sorted(plan.streams)]
-    lines.append(("emitted", "rows that bounds and punctuations make final"))
+    lines = [*_streams(plan), ("emitted", "rows that bounds and punctuations make final")]
     found = plan.unbounded()
     lines += [("unbounded", str(one)) for one in found] or [("state", NOT_CLOSED)]
     return f"{_plan(plan.blocking.plan)}\n\n{section('live', lines)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from windrow.explain.explain_text import one_line, order, section, text_of, without_keys
+from windrow.explain.explain_text import constants, one_line, order, section, text_of, without_keys
 from windrow.kernels.patterns.execution import is_row_only, parts_of, searches_at_once
 from windrow.kernels.patterns.pattern_plan import CLASSIFIER, PatternCondition, Register, register_side
 from windrow.kernels.patterns.program import listing
@@ -103,8 +103,7 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         yield "column", f"{column.name} = {one_line(column.text, names)}"
     for name, columns in draft.of_names:
         yield "of names", f"{name} = {', '.join(columns)} for {', '.join(match.labels)}"
-    for name, text in draft.constants:
-        yield "constant", f"{name} = {one_line(text, names)}"
+    yield from constants(draft, names)
     for name, text in draft.texts:
         yield "measure", f"{name} = {one_line(text, names)}"
     for leaf in draft.aggregates:

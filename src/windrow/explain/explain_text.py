@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from windrow.algebra.names import ROW, as_written
+from windrow.algebra.physical import PlanDraft
 from windrow.algebra.window_node import WindowFragment
+from windrow.rules.match_draft import MatchDraft
 from windrow.syntax.sqltext import RelationText as Reference
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["one_line", "order", "section", "text_of", "without_keys"]
+__all__ = ["constants", "one_line", "order", "section", "text_of", "without_keys"]
 
 
 def order(key: WindowFragment, descending: bool, nulls_first: bool, names: dict[str, str]) -> str:
@@ -24,6 +28,14 @@ def text_of(fragment: WindowFragment, names: dict[str, str]) -> str:
 def one_line(text: SqlText, names: dict[str, str]) -> str:
     """SQL on one line, relations under their names."""
     return " ".join(as_written(text.render(names)).replace(f"{ROW}.", "").split())
+
+
+def constants(draft: PlanDraft | MatchDraft, names: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """The lines of what is computed once: parts that read no row, and columns where there is no row."""
+    of_rows = {column.text.render() for column in draft.hoisted if column.column is None}
+    for name, text in draft.constants:
+        where = " where there is no such row" if text.render() in of_rows else ""
+        yield "constant", f"{name} = {one_line(text, names)}{where}, computed once"
 
 
 def without_keys(rows: SqlText) -> SqlText:

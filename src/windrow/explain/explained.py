@@ -12,7 +12,7 @@ from windrow.algebra.physical import FoundBoundary, PlanDraft
 from windrow.algebra.window_node import WindowBoundary
 from windrow.errors import Span
 from windrow.explain.explain_match import explain_match
-from windrow.explain.explain_text import one_line, order, section, text_of, without_keys
+from windrow.explain.explain_text import constants, one_line, order, section, text_of, without_keys
 from windrow.plan.nodes import Aggregate, Node, Pieces, walk
 from windrow.plan.reasons import Reason
 from windrow.rules.kernel_plan import needs_join
@@ -74,8 +74,7 @@ def _window(
                 f"{item_.name} = {one_line(item_.text, names) if item_.column is None else 'a Column'}",
             )
         )
-    for name, text in draft.constants:
-        lines.append(("constant", f"{name} = {one_line(text, names)}"))
+    lines += constants(draft, names)
     where = "in the kernel" if item.native is None else "by Spark"
     for call, column in draft.kernel_aggregates:
         lines.append(

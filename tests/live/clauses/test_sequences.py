@@ -490,7 +490,7 @@ def test_explain_says_what_is_kept(session):
         return dict(line.split(None, 1) for line in plan.partition("live\n")[2].splitlines() if line.strip())
 
     windows = live(SESSION_WINDOWS)
-    assert windows["stream"] == "s, by ts"
+    assert windows["stream"] == "s, by ts, UNORDERED"
     assert windows["emitted"] == "when its last row is known, by a later row or by the watermark"
     assert live(PATTERN)["state"] == "rows of matches that may continue, which WITHIN bounds"
     of_column = live(PATTERN.replace("INTERVAL 10 MINUTES", "v MINUTES"))

@@ -113,7 +113,7 @@ def read_sequences(
     names = [_named(fragment) for fragment in node.partition_by]
     struct = rows.schema[ROW].dataType
     assert isinstance(struct, T.StructType)
-    x = _x(node, rows)
+    x, why_by_position = _x(node, rows)
     keyed = {*names, *((_named(key) for key, _ in node.order_by) if x is not None else ())}
     column = drawn_column(struct, keyed, read, options)
     row_id = F.to_json(F.struct(*keys)) if keys else F.lit("")
@@ -188,7 +188,7 @@ def read_sequences(
         notes = (f"a dot is a row: {column.name} has too many texts to draw; value=… names another column",)
     elif column is not None:
         y, notes = Axis(column.name, is_whole=column.is_whole, levels=levels), ()
-    axis = Axis("position", is_whole=True) if by_position or x is None else x[0]
+    axis = Axis(f"row number ({why_by_position})", is_whole=True) if by_position or x is None else x[0]
     order = None if x is None else x[0].title
     return Sequences(frame, drawn, axis, y, more, by_position=by_position, order=order, notes=notes)
 
@@ -265,13 +265,16 @@ def _is_key(keys: list[str], options: Options) -> Column:
     return condition
 
 
-def _x(node: Window | Match, rows: DataFrame) -> tuple[Axis, Column] | None:
-    """The first key of ORDER BY if it is an ascending number or time; None if positions are drawn."""
+def _x(node: Window | Match, rows: DataFrame) -> tuple[tuple[Axis, Column] | None, str]:
+    """The first key of ORDER BY if it is an ascending number or time; and why positions are drawn instead."""
     kind = rows.schema[order_key(0)].dataType
-    place = as_place(order_key(0), kind)
-    if place is None or node.order_by[0][1].descending:
-        return None
-    return Axis(_named(node.order_by[0][0]), is_time(kind), isinstance(kind, T.IntegralType)), place
+    name, place = _named(node.order_by[0][0]), as_place(order_key(0), kind)
+    if place is None:
+        return None, f"{name} is not a number or a time"
+    if node.order_by[0][1].descending:
+        return None, f"{name} is in descending order"
+    axis = Axis(name, is_time(kind), isinstance(kind, T.IntegralType))
+    return (axis, place), f"rows would overlap along {name}"
 
 
 def _amount(text: str | None, levels: tuple[str, ...]) -> float | None:

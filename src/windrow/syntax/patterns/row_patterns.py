@@ -315,6 +315,7 @@ class _Parser:
         return list(ends) if start < stop else []
 
     def fail(self, expected: str) -> None:
+        self.refuse_length()
         at_end = self.at >= self.stop
         found = "the end" if at_end else self.tokens[self.at].text
         raise ParseError(
@@ -326,3 +327,18 @@ class _Parser:
             if found == ","
             else "write a pattern of variables, ( ), |, quantifiers, ^, $, {- -} and PERMUTE",
         )
+
+    def refuse_length(self) -> None:
+        """Refuse WITHIN and its length between the parentheses."""
+        tokens, word = self.tokens, self.at - 1
+        while tokens.word(word) in ("INTERVAL", "INCLUSIVE"):
+            word -= 1
+        is_value = tokens[self.at].kind in (TokenKind.NUMBER, TokenKind.STRING) or self.symbol() == ":"
+        if self.at < self.stop and is_value and tokens.word(word) == "WITHIN":
+            raise ParseError(
+                "WITHIN must follow the parentheses of PATTERN",
+                condition="PARSE_SYNTAX_ERROR",
+                sql=tokens.sql,
+                span=tokens.span(word, self.stop),
+                hint=f"write PATTERN (…) {' '.join(tokens.text(word, self.stop).split())}",
+            )
