@@ -83,7 +83,8 @@ def test_a_table_takes_what_is_told(session, table):
 @pytest.mark.parametrize(
     ("query", "kind", "condition", "fragment"),
     [
-        (f"SELECT * FROM ({BEST}) EMIT STREAM", NotSupportedError, "UNSUPPORTED_CLAUSE", "EMIT"),
+        ("SELECT * FROM (SELECT t FROM offers EMIT AFTER WATERMARK) EMIT STREAM", NotSupportedError,
+         "UNSUPPORTED_CLAUSE", "EMIT"),
         ("SELECT * FROM (SELECT nope FROM offers EMIT STREAM)", AnalysisError, "UNRESOLVED_COLUMN", "nope"),
         ("SELECT * FROM (SELECT t FROM offers EMIT STRAM)", ParseError, "PARSE_SYNTAX_ERROR", "STRAM"),
         ("SELECT nope FROM (SELECT t FROM offers EMIT STREAM)", AnalysisError, "UNRESOLVED_COLUMN", "nope"),
