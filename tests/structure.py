@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 
-from tests.test_imports import circles, imports, name_of, needed
+from tests.test_imports import DECLARED, circles, imports, name_of, needed
 
 __all__ = ["figures", "private_words"]
 
@@ -129,9 +129,11 @@ def public_classes(source: str) -> list[str]:
 
 
 def graph_of(modules: list[Path], package: Path) -> dict[str, set[str]]:
-    return needed(
-        {name_of(module, package): [name for _, name in imports(module, package)] for module in modules}
-    )
+    """Which modules each module needs; the package does not need what it declares for type checkers alone."""
+    found = {module: [name for _, name in imports(module, package)] for module in modules}
+    own = package / "__init__.py"
+    found[own] = [name for name in found.get(own, []) if name not in DECLARED]
+    return needed({name_of(module, package): names for module, names in found.items()})
 
 
 def words_of(text: str) -> int:
