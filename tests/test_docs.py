@@ -43,7 +43,7 @@ import pytest
 
 import windrow
 from windrow.datasets import DATASETS
-from windrow.statements.scripts.conditions import CONDITIONS
+from windrow.statements.scripts.handled_conditions import CONDITIONS
 from windrow.syntax.query_parts import split_statements
 from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.streams.other_dialects import spelled

@@ -20,7 +20,7 @@ from windrow.relation import Relation
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.connect import of_connect
 from windrow.statements.definitions.stored_text import ddl
-from windrow.statements.scripts.conditions import CONDITIONS
+from windrow.statements.scripts.handled_conditions import CONDITIONS
 from windrow.statements.scripts.script_variables import Variables, VariableScope
 from windrow.syntax.compounds import (
     Block,
