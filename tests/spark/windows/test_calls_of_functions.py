@@ -323,10 +323,6 @@ def test_several_values_of_a_call_are_an_error(session):
             " DEFINE A AS longest(A.v) > 0) FROM t",
             "MATCH_RECOGNIZE in FROM",
         ),
-        (
-            "SELECT (SELECT MAX(t.k) FROM t GROUP BY t.i HAVING longest(b.v + i) > 1) FROM b",
-            "in a subquery in FROM",
-        ),
         ("SELECT name FROM b WHERE v IN (SELECT longest(b.v + v) FROM t)", "in a subquery in FROM"),
         ("SELECT COUNT(DISTINCT *) FROM b WHERE 1 IN (SELECT i FROM t WHERE i > longest(b.v))", "a subquery"),
         (

@@ -68,8 +68,8 @@ def calls_of_two_queries(
             continue
         if not _reads_both(tokens, call, inner, outer, columns_of):
             continue
-        source = _source(tokens, inner, outer, calls, columns_of)
-        values = GivenValues(tokens, call, source, Edits(tokens), Edits(tokens))
+        source, guards = _source(tokens, inner, outer, calls, columns_of)
+        values = GivenValues(tokens, call, source, Edits(tokens), Edits(tokens), guards)
         found = (
             _joined(values, select, inner)
             if visible_ctes(tokens, at) or values.is_known(columns_of)
@@ -126,8 +126,11 @@ def _source(
     outer: VisibleRelations,
     calls: list[int],
     columns_of: ColumnsOf,
-) -> SqlText:
-    """The relations of both queries, with what WHERE says of them but for conditions with calls."""
+) -> tuple[SqlText, list[SqlText]]:
+    """The relations of both queries with what WHERE says of them, and what it says in the inner one.
+
+    Conditions with calls are left out.
+    """
     assert inner.source is not None
     assert outer.source is not None
     beyond = piece_of(tokens, *outer.source)
@@ -143,8 +146,9 @@ def _source(
 
         return filters(tokens, scope, lambda start, stop: piece_of(tokens, start, stop), calls, is_known)
 
-    where = [*conditions(outer, beyond), *conditions(inner, source)]
-    return SqlText.of(source, " WHERE ", SqlText.join(" AND ", where)) if where else source
+    guards = conditions(inner, source)
+    where = [*conditions(outer, beyond), *guards]
+    return SqlText.of(source, " WHERE ", SqlText.join(" AND ", where)) if where else source, guards
 
 
 def _joined(values: GivenValues, select: SelectText, inner: VisibleRelations) -> SqlText | None:

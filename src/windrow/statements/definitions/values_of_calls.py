@@ -39,6 +39,8 @@ class GivenValues:
         The arguments in SELECT of the source.
     around
         The arguments where the call stands.
+    guards
+        Conditions of WHERE there: arguments are not computed where one of them does not hold.
     """
 
     tokens: TokenList
@@ -46,6 +48,7 @@ class GivenValues:
     source: SqlText
     inside: Edits
     around: Edits
+    guards: Sequence[SqlText] = ()
 
     @property
     def arguments(self) -> list[Range]:
@@ -89,8 +92,13 @@ class GivenValues:
     def condition(self, relation: str) -> SqlText:
         """Which row of the table is that of the arguments where the call stands."""
         names = zip(self.names(relation)[1:], self.arguments, strict=True)
+        before = (
+            SqlText.of("IF(", SqlText.join(" AND ", self.guards), ", ") if self.guards else SqlText.of("(")
+        )
+        after = ", NULL)" if self.guards else ")"
         return SqlText.join(
-            " AND ", [SqlText.of(f"{name} <=> (", self.around.text(*one), ")") for name, one in names]
+            " AND ",
+            [SqlText.of(f"{name} <=> ", before, self.around.text(*one), after) for name, one in names],
         )
 
 
