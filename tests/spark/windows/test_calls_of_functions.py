@@ -196,12 +196,11 @@ def test_calls_with_windows_and_matches(session):
         " START AS s END AS e NEXT AS n WHEN f(n.v + s.v) > 2 OR f(n.v + s.v - e.v) IS NULL)",
         "SELECT s.i FROM t WINDOW BY w AS (TYPE TUMBLING ORDER BY k, i START AS s PREV AS p"
         " WHEN f(extract(DAY FROM p.v * INTERVAL '2' DAY)) IS NULL END AS e WHEN f(e.v + s.v) > f(10))",
-        "SELECT * FROM t MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES COUNT(*) AS c,"
-        " f(LAST(v) - FIRST(A.v)) AS x, f(MAX(B.v)) + f(A.v) AS y ALL ROWS PER MATCH PATTERN (A B*)"
-        " DEFINE B AS f(v + A.v) > 2)",
-        "SELECT z.m, z.l FROM t AS q MATCH_RECOGNIZE (ORDER BY k, i MEASURES CASE WHEN CLASSIFIER() = 'A'"
-        " THEN f(PREV(A.v)) ELSE f(A.v + B.v) END AS m, FINAL LAST(v) AS l ALL ROWS PER MATCH"
-        " PATTERN (A B C?) DEFINE C AS f(A.v + B.v) IS NOT NULL) AS z",
+        "SELECT * FROM t AS q MATCH_RECOGNIZE (PARTITION BY k ORDER BY i MEASURES COUNT(*) AS c,"
+        " CASE WHEN CLASSIFIER() = 'B' THEN f(LAST(v) - FIRST(A.v)) + v ELSE FINAL LAST(v) END AS x,"
+        " MIN(i) AS y ALL ROWS PER MATCH PATTERN (A B*) DEFINE B AS v > 15) AS z",
+        "SELECT * FROM t MATCH_RECOGNIZE (ORDER BY k, i MEASURES LAST(v) AS l, COUNT(*) AS c"
+        " PATTERN (A B C?) DEFINE C AS f(v + A.v) > f(B.v - A.v) OR f(v + B.v) IS NOT NULL)",
         "SELECT m.* FROM t MATCH_RECOGNIZE (ORDER BY k, i MEASURES f(chosen) AS x, COUNT(A.v) AS c"
         " AFTER MATCH SKIP TO NEXT ROW PATTERN (A*) DEFINE A AS f(v) > f(chosen)) AS m",
         "SELECT s.k FROM t WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s"
