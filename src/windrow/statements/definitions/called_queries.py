@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windrow.algebra.aggregate_calls import calls_aggregate
 from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.outer_values import filters, refuse_changing
 from windrow.algebra.scopes import VisibleRelations, scopes
@@ -25,6 +24,7 @@ from windrow.statements.definitions.function_calls import (
     every_call,
     first_of_call,
     is_of_relation,
+    reads_rows,
     select_around,
 )
 from windrow.statements.definitions.stored_functions import KnownFunctions
@@ -218,7 +218,7 @@ def names_of_columns(function: SqlFunction) -> str:
 
 def _reads_columns(gateway: Gateway, tokens: TokenList, argument: Range, functions: KnownFunctions) -> bool:
     """Whether an argument reads columns, or rows: ``count(*)`` has no column."""
-    if _reads_rows(tokens, argument):
+    if reads_rows(tokens, argument):
         return True
     if any(argument[0] <= at < argument[1] for at in every_call(tokens, functions)):
         return any(may_be_operand(tokens, at) for at in range(*argument))
@@ -240,7 +240,7 @@ def _around(
     scope = _scope(tokens, at)
     source = None if scope is None else scope.source
     is_beyond = any(_reads_beyond(tokens, at, one) for one in arguments)
-    if scope is None or source is None or is_beyond or any(_reads_rows(tokens, one) for one in arguments):
+    if scope is None or source is None or is_beyond or any(reads_rows(tokens, one) for one in arguments):
         first = first_of_call(tokens, at)
         in_from = begins_relation(tokens, first) and tokens.word(first - 1) != "LATERAL"
         raise NotSupportedError(
@@ -357,9 +357,3 @@ def _changes(gateway: Gateway, source: SqlText) -> bool:
         return rows_change_by_run(gateway.sql(SqlText.of("SELECT * FROM ", source)))
     except WindrowError:
         return False
-
-
-def _reads_rows(tokens: TokenList, part: Range) -> bool:
-    """Whether a part is computed over several rows."""
-    has_over = any(tokens.word(at) == "OVER" and tokens.is_symbol(at - 1, ")") for at in range(*part))
-    return has_over or calls_aggregate(tokens, part)

@@ -11,38 +11,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, count
+from itertools import chain
 
-from windrow.algebra.aggregate_calls import places_of_calls
 from windrow.algebra.names import piece_of
 from windrow.algebra.qualified import is_same, relations_of
 from windrow.algebra.rewriting.edits import Edits
-from windrow.algebra.rewriting.groups_of_windows import put_instead, put_name
 from windrow.algebra.scopes import JOINS, VisibleRelations, scopes
 from windrow.errors import WindrowError
+from windrow.statements.definitions.added_columns import (
+    aliases_around,
+    put_column,
+    reads_groups,
+    takes_columns,
+    unused_name,
+)
 from windrow.statements.definitions.calls_over_selects import ColumnsOf
 from windrow.statements.definitions.function_calls import (
     SelectText,
     alone_in_lateral,
+    depth_of,
     first_of_call,
     operands_of_call,
     outermost_calls,
     select_at,
-    windows_of,
 )
 from windrow.statements.definitions.stored_functions import KnownFunctions
-from windrow.syntax.nodes import BlockText, Range, is_within
+from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.query_parts import find_window_queries
-from windrow.syntax.select_list import alias_of, excepted
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["calls_of_rows_around"]
 
-_ROW, _VALUE = "__of_row", "__value"
+_VALUE = "__value"
 
 
 def calls_of_rows_around(
@@ -98,27 +102,29 @@ class _ReadAround:
         """
         clauses: list[BlockText | MatchRelation] = [*find_window_queries(tokens), *find_matches(tokens)]
         around = list(scopes(tokens, call[0], clauses))
-        outer = next((one for one in around if _depth(tokens, call[0], one) == 1), None)
+        outer = next((one for one in around if depth_of(tokens, call[0], one) == 1), None)
         has_query = any(opens_query(tokens, at) for at in range(*call))
         if outer is None or outer.source is None or has_query or not operands_of_call(tokens, call):
             return
         select = select_at(tokens, outer.at)
         if select is None or tokens.parent[select.items[0]] != tokens.parent[outer.at]:
             return
-        of_groups = _is_of_groups(tokens, outer, select)
+        of_groups = reads_groups(tokens, outer, select)
         if of_groups and not _are_keys(tokens, call, select, outer):
             return
         is_in_on = not outer.is_whole and tokens.word(outer.at - 1) != "LATERAL"
         inner = around[: around.index(outer)]
         for part in _sides_of_join(tokens, outer, outer.source) if is_in_on else [outer]:
-            if part.source is not None and _takes_columns(tokens, part.source, select):
+            if part.source is not None and takes_columns(tokens, part.source, select):
                 yield _ReadAround(tokens, call, inner, part, part.source, select, of_groups)
 
     def is_of_outer(self, columns_of: ColumnsOf) -> bool:
         """Whether Spark would read all columns from the outer relations, and none from the subquery's."""
         tokens, names = self.tokens, _relations(self.tokens, self.call)
         bare = {tokens[at].name.lower() for at in operands_of_call(tokens, self.call)} - names
-        hidden = frozenset(chain.from_iterable(one.names for one in self.inner)) | _aliases(tokens, self.call)
+        hidden = frozenset(chain.from_iterable(one.names for one in self.inner)) | aliases_around(
+            tokens, self.call
+        )
         if not names <= self.outer.names or not hidden.isdisjoint(names | bare):
             return False
         for one in self.inner:
@@ -141,10 +147,8 @@ class _ReadAround:
     def text(self) -> SqlText | None:
         """The text with the value as a column of the relations; None if a star would have it."""
         tokens, outer, stop = self.tokens, self.outer, self.source[1]
-        names = {tokens[at].name.lower() for at in range(len(tokens)) if tokens[at].is_name}
-        row = next(name for number in count() if (name := f"{_ROW}{number}") not in names)
+        row = unused_name(tokens)
         edits = Edits(tokens)
-        put_instead(edits, self.call, f"{row}.{_VALUE}")
         joins = "," if outer.is_whole or tokens.is_symbol(stop, ",") else "CROSS JOIN"
         value = piece_of(tokens, *self.call)
         is_behind = tokens.word(self.source[0] - 1) == "JOIN"
@@ -156,38 +160,8 @@ class _ReadAround:
         keys = self.select.part("GROUP")
         if self.of_groups and keys is not None:
             edits.put(keys[1], f", {row}.{_VALUE}")
-        items = tokens.split(*self.select.items)
-        for item in items:
-            put_name(edits, item, [self.call], [f"{row}.{_VALUE}"] if self._is_star(item) else [])
-        stars = (at for at in range(*self.select.range) if self._reads_all(at))
-        whole = {item[0] for item in items if self._is_star(item)}
-        return edits.text(0, len(tokens)) if whole.issuperset(stars) else None
-
-    def _is_star(self, item: Range) -> bool:
-        tokens = self.tokens
-        return tokens.is_symbol(item[0], "*") and (
-            item[1] - item[0] == 1 or excepted(tokens, item) is not None
-        )
-
-    def _reads_all(self, at: int) -> bool:
-        """Whether a star stands for all columns of the query around: not that of COUNT, or of a product."""
-        tokens, around = self.tokens, self.tokens.parent[at]
-        if not tokens.is_symbol(at, "*") or tokens.is_symbol(at - 1, "."):
-            return False
-        while around >= self.select.range[0]:
-            if opens_query(tokens, around):
-                return False
-            around = tokens.parent[around]
-        is_counted = tokens.is_symbol(at - 1, "(") and tokens.word(at - 2) == "COUNT"
-        is_first = any(tokens.is_symbol(at - 1, symbol) for symbol in ("(", ","))
-        return not is_counted and (is_first or tokens.word(at - 1) in ("SELECT", "DISTINCT", "ALL"))
-
-
-def _aliases(tokens: TokenList, call: Range) -> set[str]:
-    """The aliases of the SELECT around a call, in lower case, which Spark reads before outer columns."""
-    select = select_at(tokens, call[0])
-    items = [] if select is None else tokens.split(*select.items)
-    return {alias for item in items if (alias := alias_of(tokens, item)) is not None}
+        is_hidden = put_column(edits, self.select, self.call, [f"{row}.{_VALUE}"])
+        return edits.text(0, len(tokens)) if is_hidden else None
 
 
 def _relations(tokens: TokenList, call: Range) -> set[str]:
@@ -210,33 +184,6 @@ def _sides_of_join(tokens: TokenList, outer: VisibleRelations, source: Range) ->
     for side in sides:
         names = frozenset(relations_of(tokens, (side[0] - 1, side[1])))
         yield replace(outer, names=names, source=side, columns=side)
-
-
-def _depth(tokens: TokenList, at: int, scope: VisibleRelations) -> int:
-    """How many queries in brackets are between a token and a query around it."""
-    depth, parent = 0, tokens.parent[at]
-    while parent >= 0 and parent >= scope.at:
-        depth += opens_query(tokens, parent)
-        parent = tokens.parent[parent]
-    return depth
-
-
-def _takes_columns(tokens: TokenList, source: Range, select: SelectText) -> bool:
-    """Whether another column of its relations changes no row of a query but for its stars."""
-    has_views = any(tokens.word(at) == "VIEW" and tokens.word(at - 1) == "LATERAL" for at in range(*source))
-    is_whole = source[0] < source[1] and tokens.word(source[0] - 1) in ("FROM", "JOIN")
-    return is_whole and not has_views and windows_of(tokens, select) is None
-
-
-def _is_of_groups(tokens: TokenList, outer: VisibleRelations, select: SelectText) -> bool:
-    """Whether a subquery reads groups, and not their rows as in WHERE and in aggregates."""
-    parts = [part for part in (select.items, select.part("HAVING"), select.tail) if part is not None]
-    aggregates = places_of_calls(tokens, parts)
-    is_grouped = select.part("GROUP") is not None or bool(aggregates)
-    is_of_rows = select.is_in("WHERE", outer.at) or any(
-        is_within((outer.at, outer.at + 1), one) for one in aggregates
-    )
-    return outer.is_whole and is_grouped and not is_of_rows
 
 
 def _are_keys(tokens: TokenList, call: Range, select: SelectText, outer: VisibleRelations) -> bool:

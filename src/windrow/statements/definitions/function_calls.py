@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from windrow.algebra.aggregate_calls import calls_aggregate
+from windrow.algebra.scopes import VisibleRelations
 from windrow.statements.definitions.stored_functions import KnownFunctions
 from windrow.statements.definitions.stored_text import called_name
 from windrow.syntax.cql_clauses import begins_relation
@@ -12,16 +14,21 @@ from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.operands import may_be_operand
 from windrow.syntax.query_parts import begins_window_by, find_window_queries, is_set_operator, level_around
 from windrow.syntax.select_list import aliased, without_distinct
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList
 
 __all__ = [
     "SelectText",
     "alone_in_lateral",
+    "depth_of",
+    "end_of_column",
     "every_call",
     "first_of_call",
     "is_of_relation",
+    "operands_in",
     "operands_of_call",
     "outermost_calls",
+    "reads_rows",
     "select_around",
     "select_at",
     "windows_of",
@@ -92,17 +99,44 @@ def first_of_call(tokens: TokenList, call: int) -> int:
 
 
 def operands_of_call(tokens: TokenList, call: Range) -> list[int]:
-    """Where the operands of a call begin, their relations: not the parameters of ``x -> x + 1``."""
-    opened = next(at for at in range(*call) if tokens.is_symbol(at, "("))
+    """Where the operands of a call begin, their relations."""
+    return operands_in(tokens, (next(at for at in range(*call) if tokens.is_symbol(at, "(")), call[1]))
+
+
+def operands_in(tokens: TokenList, part: Range) -> list[int]:
+    """Where the operands of an expression begin: not the parameters of ``x -> x + 1``."""
     bound = {
         tokens[one].name.lower()
-        for at in range(opened, call[1])
+        for at in range(*part)
         if tokens.is_symbol(at, "->")
         for one in range(tokens.partner[at - 1] if tokens.is_symbol(at - 1, ")") else at - 1, at)
         if tokens[one].is_name
     }
-    found = (at for at in range(opened, call[1]) if may_be_operand(tokens, at))
+    found = (at for at in range(*part) if may_be_operand(tokens, at))
     return [at for at in found if tokens[at].name.lower() not in bound]
+
+
+def end_of_column(tokens: TokenList, at: int) -> int:
+    """The token after a column with its relation and fields, which begins at a token."""
+    last = at + 1
+    while tokens.is_symbol(last, ".") and tokens[last + 1].is_name:
+        last += 2
+    return last
+
+
+def depth_of(tokens: TokenList, at: int, scope: VisibleRelations) -> int:
+    """How many queries in brackets are between a token and a query around it."""
+    depth, parent = 0, tokens.parent[at]
+    while parent >= 0 and parent >= scope.at:
+        depth += opens_query(tokens, parent)
+        parent = tokens.parent[parent]
+    return depth
+
+
+def reads_rows(tokens: TokenList, part: Range) -> bool:
+    """Whether a part is computed over several rows."""
+    has_over = any(tokens.word(at) == "OVER" and tokens.is_symbol(at - 1, ")") for at in range(*part))
+    return has_over or calls_aggregate(tokens, part)
 
 
 def is_of_relation(tokens: TokenList, call: int) -> bool:

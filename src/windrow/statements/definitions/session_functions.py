@@ -32,6 +32,7 @@ from windrow.statements.definitions.calls_in_clauses import calls_in_clauses
 from windrow.statements.definitions.calls_in_pipes import calls_in_pipe
 from windrow.statements.definitions.calls_in_pivots import calls_in_pivot
 from windrow.statements.definitions.calls_of_rows_around import calls_of_rows_around
+from windrow.statements.definitions.calls_of_two_queries import calls_of_two_queries
 from windrow.statements.definitions.calls_over_selects import calls_over_select
 from windrow.statements.definitions.function_calls import (
     every_call,
@@ -114,7 +115,8 @@ def with_functions(
         calls_in_pipe(tokens, functions)
         or calls_in_pivot(tokens, functions)
         or calls_of_rows_around(tokens, functions, columns_of)
-        or calls_in_clauses(tokens, functions, aggregates, is_constant)
+        or calls_of_two_queries(tokens, functions, columns_of)
+        or calls_in_clauses(tokens, functions, aggregates, is_constant, columns_of)
         or calls_in_aggregates(tokens, functions, aggregates)
         or calls_over_select(tokens, functions, columns_of)
         or clauses_over_variables(tokens, calls)

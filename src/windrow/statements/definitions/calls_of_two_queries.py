@@ -1,0 +1,167 @@
+"""Calls of SQL functions over windows in a subquery, with columns of it and of the query around it.
+
+SELECT (SELECT MAX(f(t.v + b.v)) FROM b) FROM t
+→  SELECT (SELECT MAX(__of_row0.__value)
+FROM b, (SELECT …, f(…) AS __value
+FROM (SELECT DISTINCT t.v + b.v AS __given0 FROM t, b) AS __given) AS __of_row0
+WHERE __of_row0.__given0 <=> (t.v + b.v))
+FROM t
+"""
+
+from __future__ import annotations
+
+from windrow.algebra.names import piece_of
+from windrow.algebra.rewriting.edits import Edits
+from windrow.algebra.rewriting.outer_values import filters
+from windrow.algebra.scopes import VisibleRelations, scopes
+from windrow.errors import WindrowError
+from windrow.statements.definitions.added_columns import (
+    aliases_around,
+    put_column,
+    reads_groups,
+    takes_columns,
+    unused_name,
+)
+from windrow.statements.definitions.calls_over_selects import ColumnsOf
+from windrow.statements.definitions.function_calls import (
+    SelectText,
+    alone_in_lateral,
+    depth_of,
+    every_call,
+    first_of_call,
+    operands_of_call,
+    outermost_calls,
+    reads_rows,
+    select_at,
+)
+from windrow.statements.definitions.stored_functions import KnownFunctions
+from windrow.statements.definitions.values_of_calls import GivenValues
+from windrow.syntax.nodes import BlockText, Range
+from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.patterns.match_relations import find_matches
+from windrow.syntax.query_parts import find_window_queries, visible_ctes
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.subqueries import opens_query
+from windrow.syntax.tokens import TokenList
+
+__all__ = ["calls_of_two_queries"]
+
+
+def calls_of_two_queries(
+    tokens: TokenList, functions: KnownFunctions, columns_of: ColumnsOf
+) -> SqlText | None:
+    """The text with the values of the first such call as a relation of its subquery; None if there is none.
+
+    Calls stay where they are, and are reported, if a relation or column is of both queries, over groups, and
+    where FROM takes no further relation.
+    """
+    clauses: list[BlockText | MatchRelation] = [*find_window_queries(tokens), *find_matches(tokens)]
+    calls = list(every_call(tokens, functions))
+    for at in outermost_calls(tokens, functions):
+        function, call = functions.called(tokens, at), (first_of_call(tokens, at), tokens.partner[at + 1] + 1)
+        around = list(scopes(tokens, call[0], clauses))
+        is_one = len(around) > 1 and function is not None and not function.returns_table
+        if not is_one or sum(one in range(*call) for one in calls) > 1 or alone_in_lateral(tokens, at):
+            continue
+        select, (inner, outer) = select_at(tokens, call[0]), around[:2]
+        if select is None or not _can_join(tokens, call, select, inner, outer):
+            continue
+        if not _reads_both(tokens, call, inner, outer, columns_of):
+            continue
+        source, guards = _source(tokens, inner, outer, calls, columns_of)
+        values = GivenValues(tokens, call, source, Edits(tokens), Edits(tokens), guards)
+        found = (
+            _joined(values, select, inner)
+            if visible_ctes(tokens, at) or values.is_known(columns_of)
+            else None
+        )
+        if found is not None:
+            return found
+    return None
+
+
+def _can_join(
+    tokens: TokenList, call: Range, select: SelectText, inner: VisibleRelations, outer: VisibleRelations
+) -> bool:
+    """Whether the relations of both queries can be joined, and those of the inner one with the values."""
+    if inner.source is None or outer.source is None or not inner.names.isdisjoint(outer.names):
+        return False
+    is_next = (depth_of(tokens, call[0], inner), depth_of(tokens, call[0], outer)) == (0, 1)
+    is_whole = inner.is_whole and (outer.is_whole or tokens.word(outer.at - 1) == "LATERAL")
+    has_views = any(tokens.word(at) == "VIEW" for at in range(*outer.source))
+    has_query = any(opens_query(tokens, at) for at in range(*call))
+    can_add = takes_columns(tokens, inner.source, select) and not reads_groups(tokens, inner, select)
+    return (
+        is_next and is_whole and can_add and not has_views and not has_query and not reads_rows(tokens, call)
+    )
+
+
+def _reads_both(
+    tokens: TokenList, call: Range, inner: VisibleRelations, outer: VisibleRelations, columns_of: ColumnsOf
+) -> bool:
+    """Whether each column is of one of the two queries, and some of each."""
+    operands = operands_of_call(tokens, call)
+    named = {tokens[at].name.lower() for at in operands if tokens.is_symbol(at + 1, ".")}
+    bare = {tokens[at].name.lower() for at in operands} - named
+    columns = [_columns(tokens, one, columns_of) if bare else set[str]() for one in (inner, outer)]
+    own, beyond = (names | scope.names for names, scope in zip(columns, (inner, outer), strict=True))
+    is_clear = (columns[0] & columns[1] | aliases_around(tokens, call)).isdisjoint(bare)
+    read = named | bare
+    return is_clear and read <= own | beyond and not own.isdisjoint(read) and not beyond.isdisjoint(read)
+
+
+def _columns(tokens: TokenList, scope: VisibleRelations, columns_of: ColumnsOf) -> set[str]:
+    """The columns of relations, in lower case; none of those that depend on others."""
+    assert scope.source is not None
+    try:
+        found = columns_of(SqlText.of("SELECT * FROM ", piece_of(tokens, *scope.source)))
+    except WindrowError:
+        return set()
+    return set(map(str.lower, found))
+
+
+def _source(
+    tokens: TokenList,
+    inner: VisibleRelations,
+    outer: VisibleRelations,
+    calls: list[int],
+    columns_of: ColumnsOf,
+) -> tuple[SqlText, list[SqlText]]:
+    """The relations of both queries with what WHERE says of them, and what it says in the inner one.
+
+    Conditions with calls are left out.
+    """
+    assert inner.source is not None
+    assert outer.source is not None
+    beyond = piece_of(tokens, *outer.source)
+    source = SqlText.of(beyond, ", ", piece_of(tokens, *inner.source))
+
+    def conditions(scope: VisibleRelations, relations: SqlText) -> list[SqlText]:
+        def is_known(condition: Range) -> bool:
+            try:
+                columns_of(SqlText.of("SELECT ", piece_of(tokens, *condition), " FROM ", relations))
+            except WindrowError:
+                return False
+            return True
+
+        return filters(tokens, scope, lambda start, stop: piece_of(tokens, start, stop), calls, is_known)
+
+    guards = conditions(inner, source)
+    where = [*conditions(outer, beyond), *guards]
+    return SqlText.of(source, " WHERE ", SqlText.join(" AND ", where)) if where else source, guards
+
+
+def _joined(values: GivenValues, select: SelectText, inner: VisibleRelations) -> SqlText | None:
+    """The text with the table of values in FROM; None if a star would have its columns."""
+    assert inner.source is not None
+    tokens, row, edits = values.tokens, unused_name(values.tokens), Edits(values.tokens)
+    edits.put(inner.source[1], ", (", values.table(), f") AS {row}")
+    where, condition = select.part("WHERE"), values.condition(row)
+    if where is None:
+        edits.put(inner.source[1], "WHERE ", condition)
+    else:
+        edits.put(where[0], condition, "AND (")
+    is_hidden = put_column(edits, select, values.call, values.names(row))
+    if where is not None:
+        edits.put(where[1], ")")
+    return edits.text(0, len(tokens)) if is_hidden else None
