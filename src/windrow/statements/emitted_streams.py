@@ -1,77 +1,78 @@
-"""Queries with EMIT STREAM as streams of other queries: their changes are the rows.
+"""The changes of a query with EMIT STREAM as a recorded stream, which another query with EMIT reads.
 
-The rowtime is the column of event time that makes a row complete; without one, the processing time of the
-change. Rows come in its order, so each row is a bound too.
+The rowtime is the first column of event time that completes a group; without one, the processing time of the
+change. Changes come in its order, so each row is a bound too.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from hashlib import sha256
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import quote
 
 from pyspark.sql import functions as F
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.relation import Relation
-from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
+from windrow.errors import AnalysisError
+from windrow.relation_kinds import TimeVaryingRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import EmittedPlan
-from windrow.spark.live.input.source import live_stream
 from windrow.spark.logs.table_log import TableLog, of_frame
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["is_stream_of_changes", "stream_of_changes"]
+__all__ = ["stream_of_changes"]
 
 _PTIME, _BOUND = "ptime", "__windrow_bound"
 _LONGEST = 60  # part of a query in a name
 
 
-def is_stream_of_changes(relation: Relation) -> bool:
-    """Whether a query returns changes, with their processing times."""
-    if isinstance(relation, LiveRelation):
-        plan = relation._live
-        return isinstance(plan, EmittedPlan) and plan.emit_envelope == "one-sql"
-    return isinstance(relation, TimeVaryingRelation) and relation.is_stream_of("one-sql")
-
-
-def stream_of_changes(gateway: Gateway, catalog: Catalog, relation: Relation, text: str) -> str:
-    """Register the changes of a query as a stream, and return its name, by which EXPLAIN prints it.
+@contextmanager
+def stream_of_changes(
+    gateway: Gateway, catalog: Catalog, relation: TimeVaryingRelation, text: str
+) -> Iterator[str]:
+    """The name of the stream in the catalog while a query is read; EXPLAIN prints it.
 
     Raises
     ------
-    WindrowError
-        Of a live query that cannot run on executors, as ``relation.df``.
+    AnalysisError
+        ``DUPLICATE_COLUMN``.
     """
-    name = f"{' '.join(text.lower().split())[:_LONGEST]} {sha256(text.encode()).hexdigest()[:8]}"
-    name = quote(name, safe=" ',()*=<>+-")
-    frame = relation.df
-    if isinstance(relation, LiveRelation):
-        plan = relation._live
-        assert isinstance(plan, EmittedPlan)
-        rowtime, scale = _rowtime(plan)
-        stream = live_stream(gateway.spark, frame, TableLog(rowtime, _unit(scale)))
-        assert stream.live is not None
-        stream = replace(stream, live=replace(stream.live, sorts=True))
-    else:
-        assert isinstance(relation, TimeVaryingRelation)
-        query = relation._query
-        rowtime, scale = _rowtime(EmittedPlan(gateway, catalog, frozenset(), text, query, "one-sql"))
-        log = TableLog(rowtime, _unit(scale), _PTIME, bound=_BOUND)
+    known = " ".join(text.split())[:_LONGEST]
+    name = quote(f"{known} #{len(catalog.streams)}".lower(), safe=" '#,()*=<>+-").lower()
+    query = relation._query
+    plan = EmittedPlan(gateway, catalog, frozenset(query.streams), text, query, "one-sql")
+    rowtime, scale = _rowtime(plan)
+    with gateway.translated():
+        frame = relation.df
+        _refuse_duplicates(frame.columns)
+        log = TableLog(rowtime, scale.unit if scale.kind == "bigint" else None, _PTIME, bound=_BOUND)
         stream = of_frame(frame.withColumn(_BOUND, F.col(quoted(rowtime))), log)
+        stream.frame.createOrReplaceTempView(quoted(name))
     catalog.streams[name] = stream
-    stream.frame.createOrReplaceTempView(quoted(name))
-    return name
+    try:
+        yield name
+    finally:
+        del catalog.streams[name]
+        gateway.spark.catalog.dropTempView(name)
 
 
 def _rowtime(plan: EmittedPlan) -> tuple[str, TimeScale]:
-    """The column of rowtimes, which never decrease; punctuation may complete rows in another order."""
-    if plan.rowtime is None or plan.query.timed.lineage:
+    """The column of rowtimes, which never decrease.
+
+    Rows that are no groups are never late, and punctuation may complete groups in another order.
+    """
+    if plan.rowtime is None or plan.appends or plan.query.timed.lineage:
         return _PTIME, plan.query.scale
     return plan.rowtime, plan.rowtime_scale
 
 
-def _unit(scale: TimeScale) -> str | None:
-    """The unit of integers; other types have their own."""
-    return scale.unit if scale.kind == "bigint" else None
+def _refuse_duplicates(columns: list[str]) -> None:
+    names = [name.lower() for name in columns]
+    double = next((name for name in columns if names.count(name.lower()) > 1), None)
+    if double is not None:
+        raise AnalysisError(
+            f"the changes have two columns {double}",
+            condition="DUPLICATE_COLUMN",
+            hint="select the columns by name; undo, ptime and ver are those of EMIT STREAM",
+        )

@@ -32,7 +32,7 @@ from windrow.spark.relations.table_functions_in_from import TableFunctions, call
 from windrow.spark.scan.files_in_text import with_files
 from windrow.statements.clauses_over_streams import plan_to_start, run_sequence
 from windrow.statements.clauses_over_windows import with_clauses_cut
-from windrow.statements.composed import as_of_now, queries_inside, relation_inside, with_emitted
+from windrow.statements.composed import as_of_now, emits_around, queries_inside, relation_inside, with_emitted
 from windrow.statements.definitions.session_functions import (
     create_or_drop_function,
     may_call_functions,
@@ -227,19 +227,16 @@ def _compose(one: _Statement) -> Relation | None:
         if inserted is not None:
             return inserted
     view = view_query(tokens, statement) if clauses else None
-    if view is not None:
-        relation = relation_inside(tokens, view, one.query)
-        if not isinstance(relation, LiveRelation):  # else a view of the stream of its changes
-            # Spark would retain its text, in which a table stands that is gone then
-            frame = create_view(gateway, tokens, (statement[0], view[0]), relation.df)
-            return Relation(frame, "a view of the result of a query with EMIT", gateway)
-        places = [view]
-    with with_emitted(gateway, catalog, tokens, places, query, one.query) as found:
-        if found is None:
+    if view is not None:  # Spark would retain its text, in which a table stands that is gone then
+        frame = relation_inside(tokens, view, one.query).df
+        frame = create_view(gateway, tokens, (statement[0], view[0]), frame)
+        return Relation(frame, "a view of the result of a query with EMIT", gateway)
+    with with_emitted(gateway, catalog, tokens, places, query, one.query) as read:
+        if read is None:
             return None
-        read, has_streams = found
         written = one.rewritten(read)
-        return written if has_streams else as_of_now(gateway, tokens, places, written)
+        is_nested = emits_around(tokens, query, places)
+        return written if is_nested else as_of_now(gateway, tokens, places, written)
 
 
 def _join_versions(one: _Statement) -> Relation | None:

@@ -8,12 +8,14 @@ from windrow import AnalysisError, NotSupportedError, ParseError, Session, Windr
 
 BEST = "SELECT t, item, MAX(price) AS best FROM offers GROUP BY t, item EMIT STREAM AFTER WATERMARK"
 
+ROWS = [(1, 3, "pen", 10, None), (2, 4, "ink", 5, 2), (3, 6, "pen", 12, 5), (4, None, None, None, 30)]
+COLUMNS = "at int, t bigint, item string, price int, upto bigint"
+
 
 @pytest.fixture(scope="module")
 def session(spark):
     session = Session(spark.newSession())
-    rows = [(1, 3, "pen", 10, None), (2, 4, "ink", 5, 2), (3, 6, "pen", 12, 5), (4, None, None, None, 30)]
-    log = session.spark.createDataFrame(rows, "at int, t bigint, item string, price int, upto bigint")
+    log = session.spark.createDataFrame(ROWS, COLUMNS)
     session.stream("offers", log, rowtime="t", ptime="at", watermark="upto")
     return session
 
@@ -80,9 +82,47 @@ def test_a_table_takes_what_is_told(session, table):
     assert listed(session.sql("TABLE kept")) == [row for row in ALL if row[2] > 9]
 
 
+GROUPS = "SELECT ends, COUNT(*) AS n FROM {} GROUP BY ends EMIT STREAM"
+INNER = (
+    "SELECT wend AS ends, item, MAX(price) / 2 AS half FROM TUMBLE(TABLE offers, DESCRIPTOR(t), 2)"
+    " WHERE price > {} GROUP BY wend, item EMIT STREAM"
+)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("execution", ["batch", "reference"])
+@pytest.mark.parametrize(
+    ("outer", "inner", "rowtime"),
+    [
+        (f"{GROUPS} AFTER WATERMARK", f"{INNER} AFTER WATERMARK", "ends"),
+        ("SELECT half, COUNT(*) AS n FROM {} AS q WHERE NOT undo GROUP BY half EMIT STREAM", INNER, "ptime"),
+        ("SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE {}, DESCRIPTOR(ends), 4) GROUP BY wend EMIT STREAM",
+         f"{INNER} AFTER WATERMARK", "ends"),
+        ("SELECT item, COUNT(*) AS n FROM {} GROUP BY item EMIT STREAM",
+         "SELECT t, item FROM offers WHERE price > {} EMIT STREAM AFTER WATERMARK", "ptime"),
+    ],
+)  # fmt: skip
+def test_changes_are_a_stream_of_a_query_with_emit(spark, execution, outer, inner, rowtime):
+    session = Session(spark.newSession(), execution=execution)
+    how = {"ptime": "at", "rowtime": "t", "unit": "seconds"}
+    session.stream("offers", session.spark.createDataFrame(ROWS, COLUMNS), watermark="upto", **how)
+    found = session.sql(outer.format(f"({inner.format('?')})"), 4)
+    assert set(session.names()) == {"offers"}
+    told = session.sql(inner.format(4)).df.selectExpr("*", f"{rowtime} AS b")
+    session.stream("told", told, bound="b", **{**how, "rowtime": rowtime, "ptime": "ptime"})
+    assert listed(found) == listed(session.sql(outer.format("told")))
+    assert listed(found)
+
+
 @pytest.mark.parametrize(
     ("query", "kind", "condition", "fragment"),
     [
+        ("SELECT t FROM offers WHERE t IN (SELECT t FROM offers EMIT STREAM) EMIT STREAM", NotSupportedError,
+         "UNSUPPORTED_CLAUSE", "EMIT"),
+        ("WITH w AS (SELECT * FROM offers) SELECT * FROM (SELECT t FROM w EMIT STREAM)", NotSupportedError,
+         "UNSUPPORTED_CLAUSE", "EMIT"),
+        ("SELECT * FROM (SELECT t, undo FROM (SELECT t FROM offers EMIT STREAM) EMIT STREAM) EMIT STREAM",
+         AnalysisError, "DUPLICATE_COLUMN", "EMIT"),
         ("SELECT * FROM (SELECT t FROM offers EMIT AFTER WATERMARK) EMIT STREAM", NotSupportedError,
          "UNSUPPORTED_CLAUSE", "EMIT"),
         ("SELECT * FROM (SELECT nope FROM offers EMIT STREAM)", AnalysisError, "UNRESOLVED_COLUMN", "nope"),

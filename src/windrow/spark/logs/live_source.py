@@ -92,8 +92,6 @@ class LiveSource:
         the empty name, and there are no bounds and no punctuations.
     files
         The columns of the Parquet files, if the stream consists of unchanged columns of such files.
-    sorts
-        Whether the rows of a micro-batch arrive in the order of their rowtimes, and not as they are read.
     """
 
     frame: DataFrame
@@ -104,7 +102,6 @@ class LiveSource:
     on_late: str = "keep"
     declared: frozenset[str] = frozenset({PRODUCER, BOUND})
     files: FileColumns | None = None
-    sorts: bool = False
 
     @property
     def has_patterns(self) -> bool:

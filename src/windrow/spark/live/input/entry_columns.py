@@ -8,7 +8,7 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from windrow.spark.live.input.file_order import by_rowtime, origin
+from windrow.spark.live.input.file_order import origin
 from windrow.spark.logs.live_source import PTIME
 from windrow.spark.logs.session_streams import Stream
 from windrow.syntax.sqltext import quoted
@@ -36,8 +36,7 @@ def entries_of(
         assert stream.live is not None
         frame = stream.live.frame if frames is None else frames[known]
         fields = [F.col(quoted(name)).alias(inside(number, name)) for name in frame.columns]
-        place = by_rowtime() if stream.live.sorts else origin(frame)
-        parts.append(frame.select(F.lit(number).alias(STREAM), *fields, *place))
+        parts.append(frame.select(F.lit(number).alias(STREAM), *fields, *origin(frame)))
     return parts
 
 

@@ -19,10 +19,9 @@ from windrow.spark.jvm.bridge import BridgeError
 from windrow.spark.jvm.plans import hidden_columns
 from windrow.spark.jvm.streams import running_batch
 from windrow.spark.logs.live_source import PLACE
-from windrow.spark.logs.session_streams import ROWTIME
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["ORIGIN", "by_rowtime", "in_order", "is_of_one_file", "origin", "placed"]
+__all__ = ["ORIGIN", "in_order", "is_of_one_file", "origin", "placed"]
 
 ORIGIN = ("__file_time", "__file", "__file_start")
 """The columns with the part of a file in which a row is: modification time, path, first byte."""
@@ -48,12 +47,6 @@ def origin(frame: DataFrame) -> tuple[Column, ...]:
             raise
         return ()
     return tuple(file[field].alias(name) for field, name in zip(_METADATA, ORIGIN, strict=True))
-
-
-def by_rowtime() -> tuple[Column, ...]:
-    """`ORIGIN` of rows that arrive in the order of their rowtimes, as if each rowtime had a file."""
-    parts = F.timestamp_micros(F.col(ROWTIME)), F.lit(""), F.lit(0).cast("bigint")
-    return tuple(part.alias(name) for part, name in zip(parts, ORIGIN, strict=True))
 
 
 def is_of_one_file(spark: SparkSession) -> bool:

@@ -297,9 +297,7 @@ class EntryReader:
         """The entries in the order in which Spark reads them, with `ORIGIN` if that may not be the order of
         arrival.
         """
-        sorts = any(stream.live is not None and stream.live.sorts for _, _, stream in self._streams)
-        is_ordered = not sorts and is_of_one_file(self._context.spark)
-        left_out = [*self._constant(), *(ORIGIN if is_ordered else ())]
+        left_out = [*self._constant(), *(ORIGIN if is_of_one_file(self._context.spark) else ())]
         try:
             with self._context.gateway.translated():
                 return travelling(batch.drop(*left_out)).toArrow()

@@ -57,8 +57,6 @@ def _why_not_stream(stream: Stream) -> str | None:
     assert live is not None
     if live.identity:
         return "a named stream"
-    if live.sorts:
-        return "a stream of what another query emits"
     if PRODUCER in live.declared:
         return "a stream of several producers"
     return "punctuation" if PATTERN in live.declared else None
