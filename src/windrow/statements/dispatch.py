@@ -17,10 +17,12 @@ from windrow.statements.definitions.session_functions import (
     calls_functions,
 )
 from windrow.statements.definitions.stored_views import create_stored_view, with_stored_views
+from windrow.statements.definitions.view_expansion import may_read_expanded
 from windrow.statements.emit_statements import (
     may_be_view,
     remember_view,
 )
+from windrow.statements.execute_immediate import executes_text, run_text
 from windrow.statements.scripts.run_script import run_compound
 from windrow.statements.steps import run_steps
 from windrow.syntax.compounds import parse_compound
@@ -40,9 +42,14 @@ def run(
 ) -> Relation:
     """Run one statement; `catalog` has the session's streams."""
     known = catalog or Catalog()
-    if _COMPOUND.match(text) and (
-        not is_of_spark(gateway, known, text) or calls_functions(gateway, text, known)
-    ):
+
+    def needs_session(part: str) -> bool:
+        return _needs_session(gateway, known, part)
+
+    executed = run_text(gateway, text, needs_session, lambda read: run(gateway, read, [], execution, catalog))
+    if executed is not None:
+        return executed
+    if _COMPOUND.match(text) and needs_session(text):
         tokens = tokenize(text)
         if (script := parse_compound(tokens)) is not None:
             return run_compound(
@@ -54,6 +61,16 @@ def run(
                 lambda part: is_of_spark(gateway, known, part),
             )
     return _run_alone(gateway, text, positional, execution, catalog)
+
+
+def _needs_session(gateway: Gateway, catalog: Catalog, text: str) -> bool:
+    """Whether only a Windrow session can run a text, or a text that it may execute."""
+    if executes_text(text) and not gateway.is_connect:
+        return True
+    if not is_of_spark(gateway, catalog, text) or calls_functions(gateway, text, catalog):
+        return True
+    with with_stored_views(gateway, catalog, text) as read:
+        return read != text or may_read_expanded(text, catalog)
 
 
 def _run_alone(

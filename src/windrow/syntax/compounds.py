@@ -13,11 +13,12 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = [
-    "Block", "Body", "Branching", "Declaration", "ForLoop", "Handler", "Jump", "Loop", "Part",
+    "QUERIES", "Block", "Body", "Branching", "Declaration", "ForLoop", "Handler", "Jump", "Loop", "Part",
     "PlainStatement", "parse_compound", "stretches",
 ]  # fmt: skip
 
-_QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXECUTE")
+QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXECUTE")
+"""The first words of statements that may return rows to a script, or to EXECUTE IMMEDIATE."""
 _WRITES = ("INSERT", "MERGE", "UPDATE", "DELETE")
 
 
@@ -382,5 +383,5 @@ def _statement(tokens: TokenList, part: Range) -> PlainStatement:
     words = (
         {tokens.word(at) for at in tokens.level(*part)} if tokens.word(start) in ("WITH", "FROM") else set()
     )
-    is_query = tokens.is_symbol(start, "(") or tokens.word(start) in _QUERIES
+    is_query = tokens.is_symbol(start, "(") or tokens.word(start) in QUERIES
     return PlainStatement(part, is_query=is_query and words.isdisjoint(_WRITES))

@@ -115,6 +115,10 @@ def rows(frame):
         "BEGIN DECLARE g STRING = 'in'; DECLARE CONTINUE HANDLER FOR SQLEXCEPTION EXECUTE IMMEDIATE"
         " 'SELECT concat(kept, ?)' INTO g USING g; BEGIN DECLARE g, kept INT = 3;"
         " EXECUTE IMMEDIATE 'SELECT 1 DIV 0'; SELECT g; END; SELECT g; END",
+        f"EXECUTE IMMEDIATE 'SELECT v, ?, typeof(?), ? FROM t WHERE i = 1{OURS}'"
+        " USING CAST(1.5 AS DECIMAL(10, 2)), CAST(NULL AS BIGINT), (array('it''s')), 4",
+        f"EXECUTE IMMEDIATE 'EXECUTE IMMEDIATE ''SELECT i + :a FROM t WHERE i > 9'' USING :a AS a{OURS}'"
+        " INTO kept USING kept AS a",
     ],
 )
 def test_scripts_return_what_spark_returns(session, script):
@@ -146,6 +150,12 @@ def test_scripts_return_what_spark_returns(session, script):
         f"BEGIN {HANDLED} UNSUPPORTED_QUERRY SELECT 1; END",
         "BEGIN DECLARE x INT; EXECUTE IMMEDIATE 'SELECT x'; END",
         "BEGIN DECLARE kept INT; DROP TEMPORARY VARIABLE kept; END",
+        f"EXECUTE IMMEDIATE 'SELECT i FROM t{OURS}' INTO kept",
+        f"EXECUTE IMMEDIATE 'SELECT i{OURS}' INTO kept, wrong",
+        f"EXECUTE IMMEDIATE 'SET VAR kept = 3{OURS}' INTO kept",
+        f"EXECUTE IMMEDIATE 'BEGIN SELECT 1; END{OURS}'",
+        f"EXECUTE IMMEDIATE 'SELECT ? + ?{OURS}' USING 1",
+        f"EXECUTE IMMEDIATE 'SELECT 1{OURS}', 'SELECT 2'",
     ],
 )
 def test_scripts_fail_as_in_spark(session, script):
@@ -192,6 +202,9 @@ def test_scripts_fail_as_in_spark(session, script):
         (f"BEGIN {HANDLED} UNKNOWN_VARIABLE BEGIN SELECT 'h' AS h; END; SELECT z.i FROM t ⊞; END", [("h",)]),
         ("BEGIN t: BEGIN DECLARE x INT = 1; SELECT s.i, COUNT(w) * t.x FROM t WHERE t.v > t.x ⊞; END; END",
          [(1, 1), (3, 2)]),
+        ("BEGIN DECLARE n BIGINT; DECLARE x INT = 15; EXECUTE IMMEDIATE 'SELECT MAX(COUNT(w)) + :x FROM t ⊞'"
+         " INTO n USING x; SELECT n, x; END", [(17, 15)]),
+        (f"BEGIN EXECUTE IMMEDIATE 'SELECT s.i FROM t WINDOW' || '{WINDOWS[6:]}'; END", [(1,), (3,)]),
     ],
 )  # fmt: skip
 def test_windows_in_control_flow(session, script, wanted):
@@ -212,6 +225,9 @@ def test_an_error_in_a_handler_ends_the_block_with_the_handler_for_it(session):
 def test_parameters_of_scripts(session):
     script = f"BEGIN IF ? > 1 THEN SELECT s.i, ? AS x FROM t WHERE i > :least {WINDOWS}; END IF; END"
     found = session.sql(script.replace(":least", "?"), 5, "x", 2)
+    assert sorted(map(tuple, found.collect())) == [(3, "x")]
+    immediate = script[script.index("SELECT") : script.index(";")].replace(":least", "?")
+    found = session.sql("EXECUTE IMMEDIATE ? USING ?, ?", immediate, "x", 2)
     assert sorted(map(tuple, found.collect())) == [(3, "x")]
     named = script.replace("?", ":one")
     assert sorted(map(tuple, session.sql(named, one=5, least=2).collect())) == [(3, 5)]
@@ -240,6 +256,22 @@ def test_errors_point_into_the_script(session, script, fragment):
     (context,) = caught.value.getQueryContext()
     assert caught.value.sql == text
     assert fragment is None or context.fragment() == fragment
+
+
+@pytest.mark.parametrize(
+    ("text", "fragment"),
+    [
+        ("SELECT ?, s.wrong FROM t ⊞", "s.wrong"),
+        ("SELECT ? DIV 0, MAX(s.i) FROM t ⊞", "? DIV 0"),
+        ("SELECT ?, :a FROM t ⊞", "?, :a"),
+    ],
+)
+def test_errors_in_executed_texts_point_into_these(session, text, fragment):
+    text = text.replace("⊞", WINDOWS)
+    with pytest.raises(WindrowError) as caught:
+        session.sql(f"BEGIN EXECUTE IMMEDIATE '{text}' USING 5; END").collect()
+    (context,) = caught.value.getQueryContext()
+    assert (caught.value.sql, context.fragment()) == (text, fragment)
 
 
 @pytest.mark.parametrize("second", [1_792_888_200, 1_792_891_800])

@@ -31,6 +31,7 @@ __all__ = [
     "optimized_of",
     "retains_all_rows",
     "rows_change_by_run",
+    "selected_texts",
     "small_part",
     "zoned_times",
 ]
@@ -94,6 +95,11 @@ def _zoned_times(plan: Any) -> Iterator[int | None]:
                 yield leaf.value()
     for child in items_of(plan.children()):
         yield from _zoned_times(child)
+
+
+def selected_texts(frame: DataFrame) -> list[str]:
+    """The SQL of the values that a DataFrame selects; not on Connect."""
+    return [str(one.child().sql()) for one in items_of(frame._jdf.queryExecution().analyzed().expressions())]
 
 
 def changes_by_run(frame: DataFrame) -> bool:
