@@ -22,7 +22,7 @@ from windrow.statements.emit_statements import (
     may_be_view,
     remember_view,
 )
-from windrow.statements.execute_immediate import executes_text, run_text
+from windrow.statements.execute_immediate import run_text
 from windrow.statements.scripts.run_script import run_compound
 from windrow.statements.steps import run_steps
 from windrow.syntax.compounds import parse_compound
@@ -64,9 +64,7 @@ def run(
 
 
 def _needs_session(gateway: Gateway, catalog: Catalog, text: str) -> bool:
-    """Whether only a Windrow session can run a text, or a text that it may execute."""
-    if executes_text(text) and not gateway.is_connect:
-        return True
+    """Whether only a Windrow session can run a text."""
     if not is_of_spark(gateway, catalog, text) or calls_functions(gateway, text, catalog):
         return True
     with with_stored_views(gateway, catalog, text) as read:

@@ -28,14 +28,9 @@ from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import Piece, RelationText, SqlText
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["executes_text", "run_text"]
+__all__ = ["run_text"]
 
 _EXECUTE = re.compile(r"\bexecute\b.*?\bimmediate\b", re.IGNORECASE | re.DOTALL)
-
-
-def executes_text(text: str) -> bool:
-    """Whether a text may have EXECUTE IMMEDIATE."""
-    return _EXECUTE.search(text) is not None
 
 
 def run_text(
@@ -52,7 +47,7 @@ def run_text(
     WindrowError
         Spark's, about the statement; those of the text show the text.
     """
-    if not executes_text(text):
+    if _EXECUTE.search(text) is None:
         return None
     tokens = tokenize(text)
     is_explained = tokens.word(0) == "EXPLAIN"

@@ -204,7 +204,8 @@ def test_scripts_fail_as_in_spark(session, script):
          [(1, 1), (3, 2)]),
         ("BEGIN DECLARE n BIGINT; DECLARE x INT = 15; EXECUTE IMMEDIATE 'SELECT MAX(COUNT(w)) + :x FROM t ⊞'"
          " INTO n USING x; SELECT n, x; END", [(17, 15)]),
-        (f"BEGIN EXECUTE IMMEDIATE 'SELECT s.i FROM t WINDOW' || '{WINDOWS[6:]}'; END", [(1,), (3,)]),
+        (f"BEGIN EXECUTE IMMEDIATE 'SELECT s.i FROM t WINDOW' || '{WINDOWS[6:]}' /* window by */; END",
+         [(1,), (3,)]),
     ],
 )  # fmt: skip
 def test_windows_in_control_flow(session, script, wanted):
