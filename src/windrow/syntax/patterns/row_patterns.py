@@ -269,25 +269,30 @@ class _Parser:
 
     def inside(self, start: int, stop: int) -> Pattern:
         """The pattern between two tokens."""
-        if self.depth == _DEEPEST:
-            raise AnalysisError(
-                f"parentheses are nested more than {_DEEPEST} deep",
-                condition="PATTERN_TOO_LONG",
-                sqlstate="54001",
-                sql=self.tokens.sql,
-                span=self.tokens[start - 1].span,
-                hint="write the pattern with fewer parentheses",
-            )
+        self.refuse_depth(start - 1)
         inner = _Parser(self.tokens, start, stop, self.depth + 1)
         found = inner.alternation()
         if inner.at < stop:
             inner.fail("the end of the parentheses")
         return found
 
+    def refuse_depth(self, at: int) -> None:
+        if self.depth == _DEEPEST:
+            raise AnalysisError(
+                f"parentheses and exclusions are nested more than {_DEEPEST} deep",
+                condition="PATTERN_TOO_LONG",
+                sqlstate="54001",
+                sql=self.tokens.sql,
+                span=self.tokens[at].span,
+                hint="write the pattern with fewer parentheses",
+            )
+
     def exclusion(self) -> Pattern:
+        self.refuse_depth(self.at)
         span = self.tokens.span(self.at, self.at + 2)
-        self.at += 2
+        self.at, self.depth = self.at + 2, self.depth + 1
         part = self.alternation()
+        self.depth -= 1
         if not (self.symbol() == "-" and self.symbol(1) == "}"):
             self.fail("-}")
         self.at += 2
