@@ -40,6 +40,10 @@ ONCE_WRONG = {
     "too many brackets": ("SELECT " + "(" * 1_000 + "1" + ")" * 1_000, "FAILED_TO_PARSE_TOO_COMPLEX"),
     "groups": (DEEP.format("(" * 300 + "A" + ")" * 300), None),
     "groups that repeat": (DEEP.format("(" * 300 + "A" + ")+" * 300), "PATTERN_TOO_LONG"),
+    "STREAM before nothing": (
+        f"SELECT (SELECT COUNT(w) FROM (SELECT * FROM r WHERE r.v > t.x) {CLAUSE.format('')}) FROM STREAM",
+        None,
+    ),
     "exclusions in exclusions": (DEEP.format("{-" * 3000), "PATTERN_TOO_LONG"),
     "many groups": (DEEP.format("(" * 1_000 + "A" + ")+" * 1_000), "FAILED_TO_PARSE_TOO_COMPLEX"),
     "subqueries": ("SELECT * FROM " + "(SELECT * FROM " * 226 + "s [RANGE 5]" + ")" * 226, None),

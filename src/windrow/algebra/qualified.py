@@ -164,7 +164,7 @@ def _named(tokens: TokenList, at: int, stop: int) -> Iterable[str]:
         at += 1
         while tokens.is_symbol(tokens.partner.get(at, at) + 1, ","):
             at = tokens.partner.get(at, at) + 2
-    elif tokens[at].is_name:
+    elif at < stop and tokens[at].is_name:
         while at + 2 < stop and tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name:
             at += 2
         last = at
