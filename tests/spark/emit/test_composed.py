@@ -108,6 +108,7 @@ def test_changes_are_a_stream_of_a_query_with_emit(spark, execution, outer, inne
     session.stream("offers", session.spark.createDataFrame(ROWS, COLUMNS), watermark="upto", **how)
     found = session.sql(outer.format(f"({inner.format('?')})"), 4)
     assert set(session.names()) == {"offers"}
+    assert listed(found) == listed(session.sql(outer.format(f"({inner.format(4)})")))
     told = session.sql(inner.format(4)).df.selectExpr("*", f"{rowtime} AS b")
     session.stream("told", told, bound="b", **{**how, "rowtime": rowtime, "ptime": "ptime"})
     assert listed(found) == listed(session.sql(outer.format("told")))
