@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from windrow.algebra.names import AGGREGATE, IS_ROW, QUALIFIED
+from windrow.algebra.scopes import is_of_subquery
 from windrow.algebra.window_node import AggregateCall, CallOfSpark, Uses, Window, WindowFragment
 from windrow.errors import Span
 from windrow.kernels.aggregates import FUNCTIONS
@@ -182,6 +183,7 @@ def find_uses(
                 or tokens.is_symbol(index - 1, ".")
                 or tokens.is_symbol(index - 1, ":")
                 or tokens.word(index - 1) == "AS"  # an alias, or a type
+                or is_of_subquery(tokens, index, start)
             ):
                 continue
             name = known[token.name.lower()]
@@ -269,6 +271,7 @@ def _calls(
             tokens[at].is_name
             and tokens[at].name.lower() == window.lower()
             and not tokens.is_symbol(at - 1, ".")
+            and not is_of_subquery(tokens, at, start)
             for at in range(index + 2, end)
         )
         if mentions:

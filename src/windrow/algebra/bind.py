@@ -308,7 +308,9 @@ class _Binder:
             what = SqlText.of("*") if item is None else self.text(*item)
             query = SqlText.of("SELECT ", what, " FROM ", self.text(*source))
             if around is not None:
-                query = SqlText.of("SELECT q.* FROM ", self.text(*around), ", LATERAL (", query, ") AS q")
+                query = SqlText.of(
+                    "SELECT __of.* FROM ", self.text(*around), ", LATERAL (", query, ") AS __of"
+                )
             prefix = self.prefix(visible_ctes(self.tokens, source[0]))
             return columns_of(SqlText.of(prefix, query), tuple(self.windows.values()))
 

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from windrow.algebra.aggregate_calls import kernel_function
+from windrow.algebra.scopes import is_of_subquery
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
-from windrow.syntax.nodes import Range
+from windrow.syntax.nodes import Range, is_within
 from windrow.syntax.order_by import order_item
 from windrow.syntax.patterns.match_nodes import variable_name
-from windrow.syntax.subqueries import opens_query, own_relations
+from windrow.syntax.patterns.match_relations import find_matches
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = [
@@ -151,9 +153,8 @@ def find_leaves(
 def references(tokens: TokenList, within: Range, variables: frozenset[str]) -> Iterator[tuple[str, int]]:
     """The variables that qualify columns in a range, with their tokens.
 
-    In a subquery a relation of its own hides the variable of its name.
+    In a subquery a relation, a window or a variable of its own hides the variable of its name.
     """
-    hidden = _hidden(tokens, within)
     for at in range(*within):
         token = tokens[at]
         is_qualifier = tokens.is_symbol(at + 1, ".") and at + 2 < within[1]
@@ -162,18 +163,9 @@ def references(tokens: TokenList, within: Range, variables: frozenset[str]) -> I
             and is_qualifier
             and not tokens.is_symbol(at - 1, ".")
             and variable_name(token) in variables
-            and not any(
-                start < at < stop and token.name.upper() in names for (start, stop), names in hidden.items()
-            )
+            and not is_of_subquery(tokens, at, within[0])
         ):
             yield variable_name(token), at
-
-
-def _hidden(tokens: TokenList, within: Range) -> dict[Range, frozenset[str]]:
-    """The subqueries of a range, also nested ones, with the names of their own relations."""
-    opened = (at for at in range(*within) if opens_query(tokens, at))
-    queries = [(at, tokens.partner[at] + 1) for at in opened]
-    return {query: own_relations(tokens, query) for query in queries}
 
 
 def classifiers(tokens: TokenList, within: Range) -> list[Range]:
@@ -230,11 +222,13 @@ class _Finder:
         """What a subquery reads of the match: columns of variables, CLASSIFIER and MATCH_NUMBER."""
         tokens, at = self.tokens, query[0]
         qualifiers = {place for _, place in references(tokens, query, self.variables)}
+        inner = [one.range for one in find_matches(tokens) if is_within(one.range, query)]
         while at < query[1]:
             leaf: Leaf | None = None
+            is_call = tokens.word(at) in ("CLASSIFIER", "MATCH_NUMBER") and self.is_call(at)
             if at in qualifiers:
                 leaf = self.path(at, query[1])
-            elif self.is_call(at) and tokens.word(at) in ("CLASSIFIER", "MATCH_NUMBER"):
+            elif is_call and not any(is_within((at, at + 1), match) for match in inner):
                 leaf = self.call(at, query[1])
             if leaf is not None:
                 yield leaf

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from windrow.algebra.scopes import is_of_subquery
 from windrow.errors import NotSupportedError
 from windrow.syntax.nodes import Range, Role, Variable, WindowClause
 from windrow.syntax.tokens import TokenList
@@ -32,6 +33,7 @@ def compared_rows(tokens: TokenList, ranges: list[Range], clause: WindowClause) 
     finder = _Finder(tokens, rows)
     found: list[int] = []
     for start, stop in ranges:
+        finder.begin = start
         for index in range(start, stop):
             finder.refuse(index, start, stop)
             found += finder.equal(index, start, stop)
@@ -50,6 +52,7 @@ def comparisons_of_rows(tokens: TokenList, ranges: list[Range], clause: WindowCl
     finder = _Finder(tokens, rows)
     found: list[Range] = []
     for start, stop in ranges:
+        finder.begin = start
         for index in range(start, stop):
             finder.refuse(index, start, stop)
             is_inside = bool(found) and found[-1][0] <= index < found[-1][1]
@@ -73,7 +76,7 @@ def rows_of_case(tokens: TokenList, case: Range) -> list[Range]:
 
 class _Finder:
     def __init__(self, tokens: TokenList, rows: dict[str, Variable]) -> None:
-        self.tokens, self.rows = tokens, rows
+        self.tokens, self.rows, self.begin = tokens, rows, 0
 
     # -- operands that are a row and nothing else --------------------------------------------------
 
@@ -101,7 +104,8 @@ class _Finder:
         while first < last and tokens.is_symbol(first, "(") and tokens.partner[first] == last:
             first, last = first + 1, last - 1
         is_row = tokens[first].is_name and tokens[first].name.lower() in self.rows
-        return first if first == last and is_row and not tokens.is_symbol(first - 1, ".") else None
+        is_one = first == last and is_row and not tokens.is_symbol(first - 1, ".")
+        return first if is_one and not is_of_subquery(tokens, first, self.begin) else None
 
     # -- comparisons -------------------------------------------------------------------------------
 

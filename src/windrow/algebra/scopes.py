@@ -6,18 +6,22 @@ SELECT … FROM t, LATERAL (SELECT … FROM r WHERE r.v > t.x)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import takewhile
 
 from windrow.algebra.qualified import relations_of
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.row_patterns import variables_of
-from windrow.syntax.query_parts import is_set_operator, level_around
+from windrow.syntax.query_parts import find_window_queries, is_set_operator, level_around
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["JOINS", "VisibleRelations", "first_of", "parts_of_from", "scopes"]
+__all__ = ["JOINS", "VisibleRelations", "first_of", "is_of_subquery", "parts_of_from", "scopes"]
 
 JOINS = {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"}
 """Words of joins."""
@@ -78,6 +82,43 @@ def scopes(
         if scope is not None:
             yield scope
         inside, at = at, parent
+
+
+def is_of_subquery(tokens: TokenList, at: int, start: int) -> bool:
+    """Whether a name is one that a subquery behind `start` has for a relation, a window or a variable.
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> tokens = tokenize("SELECT MAX(w.v), (SELECT MAX(w.v) FROM t AS w) FROM r")
+    >>> [is_of_subquery(tokens, at, 1) for at in range(len(tokens)) if tokens[at].text == "w"]
+    [False, True, True]
+    """
+    name = tokens[at].name.lower()
+    around = list(takewhile(lambda opened: opened >= start, _brackets(tokens, at)))
+    if not any(opens_query(tokens, opened) for opened in around):
+        return False
+    if any(name in _names_in_from(tokens, inside) for inside in (at, *around[:-1])):
+        return True
+    inner = takewhile(lambda scope: tokens.parent[scope.at] >= start, scopes(tokens, at, _clauses(tokens)))
+    return any(name in scope.names for scope in inner)
+
+
+def _brackets(tokens: TokenList, at: int) -> Iterator[int]:
+    """Where the brackets around a token open, from the innermost outwards."""
+    while (at := tokens.parent[at]) >= 0:
+        yield at
+
+
+def _names_in_from(tokens: TokenList, at: int) -> Iterable[str]:
+    """The names of all relations in the FROM around a token; none elsewhere."""
+    parts = parts_of_from(tokens, level_around(tokens, at))
+    if parts is None or not parts[0][0] <= at < parts[0][1]:
+        return ()
+    return relations_of(tokens, (parts[0][0] - 1, parts[0][1]))
+
+
+@lru_cache(maxsize=8)
+def _clauses(tokens: TokenList) -> tuple[BlockText | MatchRelation, ...]:
+    return (*find_window_queries(tokens), *find_matches(tokens))
 
 
 def first_of(tokens: TokenList, match: MatchRelation) -> int:

@@ -206,6 +206,8 @@ def test_calls_with_windows_and_matches(session):
         "SELECT s.k FROM t WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s"
         " WHEN f(session.chosen) > f(s.v) END AS e WHEN true) HAVING SUM(w.v) > f(chosen)",
         "SELECT MAX(f(w.v)) AS m, COUNT(*) FROM t W GROUP BY MAX(f(w.v))",
+        "SELECT s.k, s.i, MAX(f(w.v + s.v)) + COUNT(f(n.v - w.v)) AS m,"
+        " COUNT(w) FILTER (WHERE f(w.v - s.v + 10) IS NULL) AS c FROM t W ORDER BY 1, 2",
         "SELECT s.k FROM t QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY i) < 3 WINDOW BY w AS (TYPE"
         " TUMBLING PARTITION BY k ORDER BY i START AS s WHEN f(s.v) > 0 END AS e WHEN f(e.v) > 0)",
         "SELECT name FROM b WHERE EXISTS (SELECT s.k FROM t WINDOW BY w AS (TYPE TUMBLING PARTITION BY k"
@@ -314,7 +316,11 @@ def test_several_values_of_a_call_are_an_error(session):
     ("sql", "hint"),
     [
         ("SELECT name FROM b ORDER BY longest(v)", "select it with a name"),
-        (f"SELECT MAX(longest(w.v + s.v)) FROM t {WINDOWS}", "select what it reads"),
+        (f"SELECT MAX(longest(w.v + SUM(s.v))) FROM t {WINDOWS}", "call it for each row"),
+        (
+            f"SELECT MAX((SELECT longest(x) FROM VALUES (w.v + s.v) AS q (x))) FROM t {WINDOWS}",
+            "aggregate it in a query around",
+        ),
         (f"SELECT s.i FROM t {WINDOWS.replace('n.v >=', 'longest(n.arr[0]) >=')}", "in a subquery in FROM"),
         (f"SELECT s.i FROM t {WINDOWS.replace('n.v >=', 'longest(n.v + x) >=')}", "in a subquery in FROM"),
         (

@@ -15,6 +15,7 @@ from windrow.algebra.names import verbatim
 from windrow.algebra.qualified import relations_of
 from windrow.algebra.rewriting.patterns.patterns_over_results import QueryAround
 from windrow.algebra.scopes import scopes
+from windrow.errors import NotSupportedError
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.expression_nodes import plain_names
 from windrow.syntax.expressions import parse_expression
@@ -44,6 +45,8 @@ def clauses_over_variables(tokens: TokenList, calls: Sequence[int] = ()) -> SqlT
     ------
     ParseError, AnalysisError
         As `find_window_queries` and `find_matches`.
+    NotSupportedError
+        ``UNSUPPORTED_QUERY`` for such a subquery within an aggregate.
     """
     if not calls and not _are_several(tokens):
         return None
@@ -59,10 +62,24 @@ def clauses_over_variables(tokens: TokenList, calls: Sequence[int] = ()) -> SqlT
             around.filter_rows(having)
         elif not any(around.read(part) for part in (query.select, query.tail)):
             continue
+        _refuse_in_aggregates(tokens, query, around.read(query.select))
         start, stop = tokens.span(*query.range).start, tokens.span(*query.range).stop
         end = len(tokens.sql)
         return SqlText.of(verbatim(tokens, 0, start), around.text(), verbatim(tokens, stop, end))
     return None
+
+
+def _refuse_in_aggregates(tokens: TokenList, query: BlockText, read: list[Range]) -> None:
+    calls = places_of_calls(tokens, [query.select])
+    for path in read:
+        if any(is_within(path, call) for call in calls):
+            raise NotSupportedError(
+                "a clause in a subquery within an aggregate cannot read variables of the windows around",
+                condition="UNSUPPORTED_QUERY",
+                sql=tokens.sql,
+                span=tokens.span(*path),
+                hint="select the subquery's value for each window, and aggregate it in a query around",
+            )
 
 
 def _are_several(tokens: TokenList) -> bool:
@@ -139,9 +156,12 @@ class _Windows(QueryAround):
                 yield path
 
     def has_clause(self, query: Range) -> bool:
-        """Whether a subquery has a clause of ours, or a call."""
-        inside = (one.range for one in self.clauses)
-        return any(is_within(one, query) for one in (*inside, *((at, at + 1) for at in self.calls)))
+        """Whether a subquery has a clause of ours, or a call, outside of queries that read no variable."""
+        places = [*(one.range for one in self.clauses), *((at, at + 1) for at in self.calls)]
+        within = [one for one in places if is_within(one, query)]
+        inner = subqueries(self.tokens, (query[0] + 1, query[1])) if within else ()
+        closed = [one for one in inner if next(self.read_in(one), None) is None]
+        return any(not any(is_within(place, one) for one in closed) for place in within)
 
     def without_patterns(self, parts: list[Range]) -> list[Range]:
         """The ranges without subqueries with clauses, which have other windows and variables."""

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import Row
 from pyspark.sql.types import DataType, StructField, StructType
 
+from windrow.algebra.scopes import is_of_subquery
 from windrow.errors import ExecutionError
 from windrow.kernels.reference.values import BoundRow, SubqueryValues
 from windrow.spark.gateway import Gateway
@@ -73,7 +74,11 @@ class _Subquery:
         prefix: SqlText,
         around: Mapping[str, DataType],
     ) -> None:
-        mentioned = {tokens[at].name.lower() for at in range(*query) if tokens[at].is_name}
+        mentioned = {
+            tokens[at].name.lower()
+            for at in range(*query)
+            if tokens[at].is_name and not is_of_subquery(tokens, at, query[0])
+        }
         self.around = {
             name: _read(kind, tokens, query, name)
             for name, kind in around.items()
@@ -118,7 +123,8 @@ class _Subquery:
 
 def _read(kind: DataType, tokens: TokenList, query: tuple[int, int], name: str) -> DataType:
     """The fields of a row that a query reads; the type itself if it reads all, or the type is not a row."""
-    places = [at for at in range(*query) if tokens[at].is_name and tokens[at].name.lower() == name.lower()]
+    named = (at for at in range(*query) if tokens[at].is_name and tokens[at].name.lower() == name.lower())
+    places = [at for at in named if not is_of_subquery(tokens, at, query[0])]
     if not isinstance(kind, StructType) or not all(
         tokens.is_symbol(at + 1, ".") and tokens[at + 2].is_name for at in places
     ):

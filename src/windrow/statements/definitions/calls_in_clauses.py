@@ -202,7 +202,7 @@ def _places_of_windows(tokens: TokenList, query: BlockText, own: frozenset[str])
     parts = [part for part in (query.select, query.having, query.groups_after, query.tail) if part]
     window = frozenset({clause.name.lower()})
     for aggregate in aggregate_ranges(tokens, parts, clause.name, own):
-        yield _Place(aggregate, window, window)
+        yield _Place(aggregate, window | rows, window, current="")
 
 
 def _keys(clause: WindowClause | MatchClause) -> Iterator[_Place]:
