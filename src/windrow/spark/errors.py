@@ -228,6 +228,8 @@ def in_window_terms(
     error.located(window.sql)
     if error.condition == TWICE_IN_FROM:
         return _of_several(error, window)
+    if (ungrouped := _ungrouped(error, window)) is not None:
+        return ungrouped
     if error.span is None or error.sql is None:
         return error
     fields = list(dict.fromkeys(text for field in fields if (text := visible_field(field)) is not None))
@@ -289,9 +291,35 @@ def in_window_terms(
     return error
 
 
+_BESIDE_GROUPS = re.compile(r'^the non-aggregating expression "`?(\w+)`?"')
 _FIELD = re.compile(r"struct field `([^`]+)`")
 TWICE_IN_FROM = "AMBIGUOUS_REFERENCE_TO_FIELDS"
 """Spark's condition for a field that a struct has twice, as rows of a join may have."""
+
+
+def _ungrouped(error: WindrowError, window: Window) -> AnalysisError | None:
+    """The error for a value of each window beside groups of windows; None for other errors."""
+    named = _BESIDE_GROUPS.search(error.message) if error.condition == "MISSING_AGGREGATION" else None
+    unresolved = error.condition.startswith("UNRESOLVED_COLUMN")
+    called = next((one for one in window.aggregates if named and named[1] == one.name), None)
+    called = called or next((one for one in window.aggregates if unresolved and one.span == error.span), None)
+    variables = [one.name for one in window.variables()]
+    if called is not None:
+        written = window.sql[called.span.start : called.span.stop]
+        what, hint = written, f"aggregate it over the windows of a group, as MAX({written})"
+    elif named is not None and named[1] in variables and error.span is None:
+        called, what = None, named[1]
+        hint = f"aggregate its columns over the windows of a group, as MAX({what}.x)"
+    else:
+        return None
+    return AnalysisError(
+        f"{what} is of each window, and is neither grouped nor aggregated",
+        condition="MISSING_AGGREGATION",
+        sqlstate="42803",
+        sql=None if called is None else window.sql,
+        span=None if called is None else called.span,
+        hint=f"{hint}, or add it to GROUP BY",
+    )
 
 
 def _of_several(error: WindrowError, window: Window) -> AnalysisError:

@@ -239,6 +239,31 @@ def test_an_aggregate_over_all_windows_beside_single_ones_is_marked(session, sql
     assert marked(error) == fragment
 
 
+@pytest.mark.parametrize(
+    ("select", "rest"),
+    [
+        ("s.station, MAX(w.val)", ""),
+        ("s.station, 1 + MAX(w.val) AS x, COUNT(*)", ""),
+        ("s.station", "HAVING MAX(w.val) > 3"),
+        ("s.station", "ORDER BY MAX(w.val)"),
+    ],
+)
+def test_a_value_of_each_window_beside_groups_is_marked(session, select, rest):
+    error = failing(session, query(select=select, rest=f"GROUP BY s.station {rest}"))
+    assert error.message == "MAX(w.val) is of each window, and is neither grouped nor aggregated"
+    assert (error.condition, marked(error)) == ("MISSING_AGGREGATION", "MAX(w.val)")
+    mended = query(select=select.replace("MAX(w.val)", "MAX(MAX(w.val))"), rest="GROUP BY s.station")
+    assert session.sql(mended).columns
+
+
+def test_a_row_of_each_window_beside_groups_is_named(session):
+    error = failing(session, query(select="s.station, s.val, COUNT(*)", rest="GROUP BY s.station"))
+    assert error.message == "s is of each window, and is neither grouped nor aggregated"
+    assert error.hint == (
+        "aggregate its columns over the windows of a group, as MAX(s.x), or add it to GROUP BY"
+    )
+
+
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_no_statement_is_a_parse_error(session, text):
     error = failing(session, text)

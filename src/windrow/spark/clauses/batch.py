@@ -155,12 +155,11 @@ class explained:  # noqa: N801 - used as a context manager, like a function
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if not isinstance(error, WindrowError) or error.span is None:
+        windows = [item for item in self.bound if not isinstance(item, BoundMatch)]
+        if not isinstance(error, WindrowError) or (error.span is None and len(windows) > 1):
             return
-        for item in self.bound:
-            if isinstance(item, BoundMatch):
-                continue
-            inside = any(
+        for item in windows:
+            inside = error.span is None or any(
                 part.source is not None and part.offset <= error.span.start < part.offset + len(part.text)
                 for part in item.window.outer.parts
                 if not isinstance(part, RelationText)
