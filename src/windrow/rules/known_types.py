@@ -1,4 +1,4 @@
-"""Types of conditions over fields, positions, whole numbers, intervals and simple operators, without Spark.
+"""Types of conditions over fields, positions, literals, simple operators and DATEDIFF, without Spark.
 
 Each analysis by Spark takes some milliseconds of every query. Spark types a condition with any other part, or
 with names that are not written exactly like the field.
@@ -13,7 +13,7 @@ from windrow.algebra.names import visible_field
 from windrow.algebra.window_node import WindowFragment
 from windrow.rules.hoister import RowVariable
 from windrow.rules.types import FLOATS, INTEGERS, is_day_interval
-from windrow.syntax.expression_nodes import Expression, Literal, Name, Opaque, OperationNode, parts_of
+from windrow.syntax.expression_nodes import Call, Expression, Literal, Name, Opaque, OperationNode, parts_of
 
 __all__ = ["has_plain_names", "known_types"]
 
@@ -78,8 +78,13 @@ class _Typing:
                 return self.fields[field]
             case Literal() if _INT.fullmatch(self.text(part)):
                 return "int"
+            case Literal() if self.text(part).upper() in ("TRUE", "FALSE"):
+                return "boolean"
             case Literal() | Opaque() if interval := _INTERVAL.fullmatch(self.text(part)):
                 return f"interval {interval[1].lower()}"
+            case Call(function="datediff" | "date_diff", arguments=arguments):
+                if [self.kind(argument) for argument in arguments] == ["date", "date"]:
+                    return "int"
             case OperationNode(operator=operator, operands=operands):
                 return self.operation(operator, [self.kind(operand) for operand in operands])
         raise _UnknownError

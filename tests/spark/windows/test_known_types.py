@@ -24,9 +24,11 @@ KNOWN = (
     "e.f9 - s.f9 > INTERVAL '7' DAY", "e.f9 - s.f9 <= INTERVAL 7 DAYS", "e.f9 > s.f9 AND NOT e.f8",
     "e.f13 >= INTERVAL 3 HOURS OR e.f7 IS NULL", "e.f2 BETWEEN 1 AND s.f3", "e.f1 IN (1, 2)", "e.f10 = s.f10",
     "e.f5 <=> s.f4", "e.f11 IS NOT NULL", "e.f0 - s.f0 = 0",
+    "true", "FALSE OR e.f2 > 3", "datediff(e.f9, s.f9) > 6", "date_diff(e.f9, s.f9) + 1 > ep",
 )  # fmt: skip
 ASKED = ("e.f6 > 2", "lower(e.f7) = 'x'", "e.f7 > s.f7", "E.f2 < 25", "e.F2 < 25", "e.f2 < 2.5",
-         "e.f2 / 2 > 1", "e.f9 > s.f10", "e.f2 < 99999999999", "e.f2 * 2 < 9")  # fmt: skip
+         "e.f2 / 2 > 1", "e.f9 > s.f10", "e.f2 < 99999999999", "e.f2 * 2 < 9", "datediff(e.f10, s.f9) > 1",
+         "datediff(DAY, e.f9, s.f9) > 1")  # fmt: skip
 
 
 def analyzer_of(spark, condition, aggregates="COUNT(*)"):
@@ -73,3 +75,12 @@ def test_of_aggregates(spark, monkeypatch):
     monkeypatch.setattr(analysis, "known_aggregate", lambda *_: None)
     _, asked = analyzer_of(spark, "ep = 3", ", ".join(calls))
     assert found == [asked.aggregate(call) for call in window.aggregates]
+
+
+def test_true_and_false_cost_no_job(spark, monkeypatch):
+    _, analyzer = analyzer_of(spark, "true")
+    monkeypatch.setattr(analyzer.gateway, "sql", None)
+    texts = {"c0": SqlText.of("(true)"), "c1": SqlText.of("(", "FALSE", ")")}
+    assert analyzer.constants(texts).to_pylist() == [{"c0": True, "c1": False}]
+    with pytest.raises(TypeError):
+        analyzer.constants({**texts, "c2": SqlText.of("(1)")})

@@ -137,9 +137,13 @@ class SparkAnalyzer:
         return has_plain_names(self.fields)
 
     def constants(self, texts: dict[str, SqlText]) -> pa.Table:
-        """The values of constants and of expressions over missing rows: a table of one row."""
-        if not texts:
-            return pa.table({})
+        """The values of constants and of expressions over missing rows: a table of one row.
+
+        A job of Spark's computes them, unless all are TRUE or FALSE, as in ``WHEN TRUE``.
+        """
+        known = {name: text.render().strip("() ").upper() for name, text in texts.items()}
+        if all(value in ("TRUE", "FALSE") for value in known.values()):
+            return pa.table({name: [value == "TRUE"] for name, value in known.items()})
         one = self.gateway.spark.sql("SELECT 1 AS __one")
         nothing = F.lit(None)
         columns = [nothing.cast(self.row).alias(ROW)]
