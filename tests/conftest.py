@@ -163,8 +163,10 @@ def spark() -> Iterator[SparkSession]:
         master="local[2]",
         app_name="windrow tests",
         conf={
-            # Small data: every further partition is only a task to start. Two, so that rows still move.
+            # Small data: every further partition is only a task to start. Two, so that rows still move, which
+            # Spark does not merge.
             "spark.sql.shuffle.partitions": "2",
+            "spark.sql.adaptive.coalescePartitions.minPartitionSize": "1b",
             "spark.default.parallelism": "2",
             "spark.windrow.task.rows": "1",
             # Small data again, and several suites may run on one machine.

@@ -105,7 +105,8 @@ def _exchanged(fragment: Keyed, sides: Sequence[DataFrame], result: StructType) 
     def run(batches: Iterable[pa.RecordBatch], _: int) -> Iterator[pa.RecordBatch]:
         return fragment.run(batches)
 
-    return map_in_arrow(to_shards(packed, fragment.layout.shards), in_worker(run, None), result)
+    shards = fragment.layout.shards
+    return map_in_arrow(to_shards(packed, shards, may_merge=shards > 1), in_worker(run, None), result)
 
 
 def _pack(fragment: Keyed, *, right: bool):  # type: ignore[no-untyped-def]

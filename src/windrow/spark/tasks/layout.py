@@ -31,6 +31,7 @@ from windrow.kernels.sorting import SortKey, cut_codes, has_values_of_codes
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import bytes_of_sources, estimated_bytes
 from windrow.spark.runtime.interpreter import map_in_arrow
+from windrow.spark.runtime.local import local_cores
 from windrow.spark.scan.file_scan import Scanned, tasks_of
 from windrow.syntax.sqltext import quoted
 
@@ -158,13 +159,26 @@ def _cuts_between(ranges: list[tuple[int, int, int]], order: SortKey, slices: in
 def _tasks(gateway: Gateway, rows: float, budget: int | None = None) -> int:
     """The number of tasks for so many rows: at most the session's shuffle partitions.
 
-    With a `budget` of rows for each task, there may be several times as many.
+    Beyond two tasks a core, each has ten times as many rows as are worth a task: the start of a task in
+    Python costs about as much as a hundred thousand rows. With a `budget` of rows for each task, there may be
+    several times as many.
     """
     shuffled = int(gateway.spark.conf.get("spark.sql.shuffle.partitions") or 1)
     shuffled = shuffled if gateway.operators is None else min(shuffled, gateway.operators.tasks)
-    tasks = max(1, min(shuffled, math.ceil(min(rows / _setting(gateway, TASK_SETTING), shuffled))))
+    if rows == math.inf:
+        return shuffled
+    worth = rows / _setting(gateway, TASK_SETTING)
+    busy = min(worth, 2 * _cores(gateway)) if worth > 1 else 1
+    tasks = math.ceil(min(max(busy, worth / 10), shuffled))
     needed = 0 if budget is None else math.ceil(rows / budget)
-    return tasks if needed <= tasks else shuffled * math.ceil(needed / shuffled)
+    return max(tasks, needed) if needed <= shuffled else shuffled * math.ceil(needed / shuffled)
+
+
+def _cores(gateway: Gateway) -> float:
+    """How many tasks run at the same time; infinite if that is unknown."""
+    if not gateway.is_connect:
+        return int(gateway.spark.sparkContext.defaultParallelism)
+    return local_cores(str(gateway.spark.conf.get("spark.master", ""))) or math.inf
 
 
 def _setting(gateway: Gateway, name: str) -> int:

@@ -14,8 +14,14 @@ _SEED = 42
 """The seed of the hash by which Spark partitions."""
 
 
-def to_shards(rows: DataFrame, shards: int) -> DataFrame:
-    """Repartition rows so that shard i is in partition i."""
+def to_shards(rows: DataFrame, shards: int, *, may_merge: bool = False) -> DataFrame:
+    """Repartition rows so that shard i is in partition i.
+
+    With `may_merge`, for as many shards as the session has shuffle partitions, Spark may give a task several
+    whole shards, if they are small (``spark.sql.adaptive.coalescePartitions``).
+    """
+    if may_merge:
+        return rows.repartition(_that_goes_to(F.col(CELL), shards))
     if hasattr(DataFrame, "repartitionById"):
         return rows.repartitionById(shards, F.col(CELL))
     # PySpark 4.0
