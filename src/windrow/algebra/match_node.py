@@ -20,11 +20,13 @@ from windrow.kernels.patterns.tree import (
     has_one_way,
     permutations,
 )
+from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.expression_nodes import Expression, Name
 from windrow.syntax.expressions import Atoms, parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.patterns import row_patterns
 from windrow.syntax.patterns.match_nodes import MatchClause
+from windrow.syntax.query_parts import is_set_operator, level_around
 from windrow.syntax.sqltext import RelationText, SqlText
 from windrow.syntax.tokens import TokenKind, TokenList
 
@@ -186,7 +188,10 @@ def compiled(
 
 
 def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None:
-    """The names in the text around a clause, in lower case; None if a star may stand for any."""
+    """The names in the text around a clause, in lower case; None if columns may be read without a name.
+
+    So does a star, and what has all columns without one: FROM without SELECT, pipes, PIVOT and UNPIVOT.
+    """
     after = clause[1] + (tokens.word(clause[1]) == "AS")
     if after < len(tokens) and tokens[after].is_name and tokens.is_symbol(after + 1, "("):
         return None  # an alias that names all columns
@@ -204,13 +209,27 @@ def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None
             )
             if not counts and not factor and not _is_operand(tokens, at - 1):
                 return None
-        if token.word == "NATURAL":
+        if token.word in ("NATURAL", "PIVOT", "UNPIVOT") or token.is_symbol("|>"):
+            return None
+        if token.word == "FROM" and begins_relation(tokens, at + 1) and not _has_select(tokens, at):
             return None
         if token.is_name:
             names.add(token.name.lower())
     return frozenset(names)
 
 
+def _has_select(tokens: TokenList, at: int) -> bool:
+    """Whether SELECT stands before FROM in its query."""
+    first, _ = level_around(tokens, at)
+    own = [one for one in tokens.level(first, at) if tokens.parent[one] == tokens.parent[at]]
+    begun = max(
+        (one for one in own if is_set_operator(tokens, one) or tokens.is_symbol(one, ";")), default=first
+    )
+    return any(one >= begun and tokens.word(one) == "SELECT" for one in own)
+
+
 def _is_operand(tokens: TokenList, at: int) -> bool:
     """Whether a word is a name, so that a following star multiplies."""
-    return tokens[at].kind is TokenKind.WORD and tokens.word(at) not in ("SELECT", "DISTINCT", "ALL")
+    return tokens[at].kind is TokenKind.WORD and tokens.word(at) not in (
+        "SELECT", "DISTINCT", "ALL", "INSERT", "SET"
+    )  # fmt: skip

@@ -13,6 +13,7 @@ from windrow.algebra.aggregate_calls import kernel_function
 from windrow.algebra.scopes import is_of_subquery
 from windrow.errors import AnalysisError, NotSupportedError, WindrowError, did_you_mean
 from windrow.syntax.nodes import Range, is_within
+from windrow.syntax.operands import is_of_lambda
 from windrow.syntax.order_by import order_item
 from windrow.syntax.patterns.match_nodes import variable_name
 from windrow.syntax.patterns.match_relations import find_matches
@@ -153,7 +154,8 @@ def find_leaves(
 def references(tokens: TokenList, within: Range, variables: frozenset[str]) -> Iterator[tuple[str, int]]:
     """The variables that qualify columns in a range, with their tokens.
 
-    In a subquery a relation, a window or a variable of its own hides the variable of its name.
+    In a subquery a relation, a window or a variable of its own hides the variable of its name, and so does a
+    parameter of a lambda function.
     """
     for at in range(*within):
         token = tokens[at]
@@ -164,6 +166,7 @@ def references(tokens: TokenList, within: Range, variables: frozenset[str]) -> I
             and not tokens.is_symbol(at - 1, ".")
             and variable_name(token) in variables
             and not is_of_subquery(tokens, at, within[0])
+            and not is_of_lambda(tokens, at)
         ):
             yield variable_name(token), at
 
@@ -529,7 +532,7 @@ class _Finder:
         tokens = self.tokens
         if not tokens[at].is_name or variable_name(tokens[at]) not in self.variables:
             return None
-        if not tokens.is_symbol(at + 1, ".") or at + 2 >= stop:
+        if not tokens.is_symbol(at + 1, ".") or at + 2 >= stop or is_of_lambda(tokens, at):
             return None
         if tokens.is_symbol(at + 2, "*"):
             hint = "name a column; COUNT(a.*) counts the rows of a variable"

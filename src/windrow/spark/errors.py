@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from windrow.algebra.aggregate_calls import aggregate_over_windows
 from windrow.algebra.names import POSITIONAL, as_written, visible_field
 from windrow.algebra.predicates import out_of_scope
+from windrow.algebra.scopes import is_of_subquery
 from windrow.algebra.window_node import Window
 from windrow.errors import (
     MARK,
@@ -48,7 +49,7 @@ from windrow.syntax.mistakes import (
     variable_before_clause,
 )
 from windrow.syntax.nodes import Role, Side
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.sqltext import Piece, SqlText
 from windrow.syntax.tokens import tokenize
 
 __all__ = [
@@ -132,6 +133,7 @@ def translate(
     located = _locate(error, text, dict(names or {})) if text is not None else _locate_among(error, texts)
     source, span = located if located is not None else (None, None)
     message, hint = _message(error), _hint(error)
+    message = message if text is None else _without_generated(message, text)
     if source is not None and span is not None:
         if kind is ParseError and (meant := meant_clause(source)) is not None:
             return meant
@@ -173,6 +175,28 @@ def translate(
         span=span,
         hint=hint,
     )
+
+
+def _without_generated(message: str, text: SqlText) -> str:
+    """A message with what the user wrote in place of the names that stand for it in the text."""
+    written: dict[str, set[str]] = {}
+    for part in text.parts:
+        if isinstance(part, Piece) and part.source and part.width and _GENERATED.fullmatch(part.text):
+            place = slice(part.offset, part.offset + part.width)
+            written.setdefault(part.text.replace("`", ""), set()).add(part.source[place])
+    known = {name: found.pop() for name, found in written.items() if len(found) == 1}
+
+    def replaced(found: re.Match[str]) -> str:
+        path = found[0].replace("`", "").split(".")
+        for stop in range(len(path), 0, -1):
+            if (name := known.get(".".join(path[:stop]))) is not None:
+                return ".".join([name, *path[stop:]])
+        return found[0]
+
+    return _GENERATED.sub(replaced, message) if known else message
+
+
+_GENERATED = re.compile(r"(?<![\w.`])`?__\w+`?(?:\.`?\w+`?)*")
 
 
 def _meant_stream(sql: str, span: Span) -> str | None:
@@ -244,8 +268,15 @@ def in_window_terms(
         rows = [variable.name for variable in window.variables() if variable.role is not Role.POSITION]
         error.hint = error.hint or named_like_variable(error.sql, error.span, window.span, rows)
         read = error.sql[error.span.start : error.span.stop]
+        for call in window.aggregates:
+            read = read.replace(error.sql[call.span.start : call.span.stop], "")
         if error.hint is None and re.search(rf"\b{re.escape(window.name)}\b(?!\s*[.(])", read, re.IGNORECASE):
             error.hint = f"{window.name} is an array of rows: COUNT({window.name}) counts them"
+        return error
+    tokens = tokenize(error.sql)
+    places = {tokens[at].start: at for at in range(len(tokens))}
+    at, clause = places.get(error.span.start, 0), places.get(window.span.start, 0)
+    if tokens[at].is_name and is_of_subquery(tokens, at, tokens.parent[clause] + 1):
         return error
     path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
     if error.condition.startswith("UNRESOLVED_COLUMN"):

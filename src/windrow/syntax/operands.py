@@ -5,7 +5,7 @@ from __future__ import annotations
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["may_be_operand"]
+__all__ = ["is_of_lambda", "may_be_operand"]
 
 _BEFORE_OPERANDS = {"AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "SELECT", "HAVING", "BY", "DISTINCT",
                     "ALL", "IN", "BETWEEN", "FROM", "WHERE", "ON", "DIV", "LIKE", "ILIKE", "RLIKE", "QUALIFY",
@@ -13,6 +13,31 @@ _BEFORE_OPERANDS = {"AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "SELECT"
 _NO_OPERANDS = {"ALL", "CASE", "DISTINCT", "ELSE", "END", "EXISTS", "FALSE", "INTERVAL", "NOT", "NULL",
                 "THEN", "TRUE", "WHEN"}  # fmt: skip
 _WITH_UNITS = {"DATEADD", "DATEDIFF", "DATE_ADD", "DATE_DIFF", "TIMESTAMPADD", "TIMESTAMPDIFF"}
+
+
+def is_of_lambda(tokens: TokenList, at: int) -> bool:
+    """Whether a name in a lambda function is one of its parameters.
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> tokens = tokenize("f(xs, x -> x.a + y, x), g(ys, (x, y) -> x + f(y))")
+    >>> [tokens.text(at - 1, at + 1) for at in range(len(tokens)) if is_of_lambda(tokens, at)]
+    ['-> x', '-> x', '(y']
+    """
+    name, inside = tokens[at].name.lower(), at
+    while (opened := tokens.parent[inside]) >= 0:
+        for arrow in range(inside - 1, opened, -1):
+            if tokens.parent[arrow] != opened:
+                continue
+            if tokens.is_symbol(arrow, ","):
+                break
+            if tokens.is_symbol(arrow, "->"):
+                first = tokens.partner[arrow - 1] if tokens.is_symbol(arrow - 1, ")") else arrow - 1
+                if any(
+                    tokens[one].is_name and tokens[one].name.lower() == name for one in range(first, arrow)
+                ):
+                    return True
+        inside = opened
+    return False
 
 
 def may_be_operand(tokens: TokenList, at: int) -> bool:

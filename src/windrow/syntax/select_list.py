@@ -74,7 +74,7 @@ def without_distinct(tokens: TokenList, select: Range) -> Range:
 def _ends_operand(token: Token) -> bool:
     """Whether an expression can end with this token, so that a name after it is an alias."""
     if token.kind is TokenKind.SYMBOL:
-        return token.text in (")", "]")
+        return token.text in (")", "]", "?")
     return token.word not in _OPERATORS | _BEFORE_NAMES
 
 

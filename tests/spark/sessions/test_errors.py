@@ -256,6 +256,35 @@ def test_a_value_of_each_window_beside_groups_is_marked(session, select, rest):
     assert session.sql(mended).columns
 
 
+RUNS = "MATCH_RECOGNIZE (ORDER BY day MEASURES {} AS m PATTERN (A) DEFINE A AS {})"
+
+
+@pytest.mark.parametrize(
+    ("sql", "written"),
+    [
+        (query(select="COUNT(w) + ARRAY(1)"), '"(COUNT(w) + array(1))"'),
+        (query(select="(e = s) + 1"), '"((e = s) + 1)"'),
+        (query(rest="ORDER BY MAX(w.val) + ARRAY(1)"), '"(MAX(w.val) + array(1))"'),
+        (
+            f"SELECT * FROM weather {RUNS.format('A.val + ARRAY(A.day)', 'val > 1')}",
+            '"(A.val + array(A.day))"',
+        ),
+        (f"SELECT * FROM weather {RUNS.format('1', 'A.val > ARRAY(A.val)')}", '"(A.val > array(A.val))"'),
+    ],
+)
+def test_messages_have_what_the_user_wrote(session, sql, written):
+    error = failing(session, sql)
+    assert error.condition.startswith("DATATYPE_MISMATCH")
+    assert written in error.message
+    assert "__" not in str(error)
+
+
+def test_a_column_that_a_subquery_lacks_is_not_a_variable(session):
+    inner = "(SELECT MAX(x.nope) FROM weather AS x WHERE x.day = s.day)"
+    error = failing(session, query(select=f"s.day, {inner} AS m"))
+    assert (error.condition, marked(error)) == ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "x.nope")
+
+
 def test_a_row_of_each_window_beside_groups_is_named(session):
     error = failing(session, query(select="s.station, s.val, COUNT(*)", rest="GROUP BY s.station"))
     assert error.message == "s is of each window, and is neither grouped nor aggregated"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from windrow.errors import ParseError
+from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.lengths import Length
 from windrow.syntax.patterns.match_clause import parse_match_clause
 from windrow.syntax.patterns.match_nodes import MatchClause, MatchRelation
@@ -94,6 +95,15 @@ def _relation(tokens: TokenList, at: int) -> MatchRelation:
             span=tokens[at].span,
             hint="write FROM t MATCH_RECOGNIZE (…)",
         )
+    joined = [one for one in tokens.level(start, at) if tokens.parent[one] == tokens.parent[at]]
+    if any(tokens.word(one) in ("ON", "USING") for one in joined):
+        raise ParseError(
+            "MATCH_RECOGNIZE cannot follow the condition of a join",
+            condition="PARSE_SYNTAX_ERROR",
+            sql=tokens.sql,
+            span=tokens[at].span,
+            hint="match the join in brackets: FROM (SELECT * FROM a JOIN b …) MATCH_RECOGNIZE (…)",
+        )
     stop = tokens.partner[at + 1] + 1
     clause = parse_match_clause(tokens, at)
     return MatchRelation((start, stop), (start, at), clause, visible_ctes(tokens, at))
@@ -102,12 +112,12 @@ def _relation(tokens: TokenList, at: int) -> MatchRelation:
 def _start_of_relation(tokens: TokenList, at: int) -> int | None:
     """The token with which the relation before the clause begins; None outside of FROM."""
     parent = tokens.parent[at]
-    start: int | None = None
+    start = parent + 1 if parent >= 0 and begins_relation(tokens, parent) else None
     for index in tokens.level(parent + 1, at):
         if tokens.parent[index] != parent or tokens.is_symbol(index - 1, "."):
             continue
-        inside = start is not None
-        begins = tokens.word(index) in ("FROM", "JOIN") or (inside and tokens.word(index) == "USING")
+        is_merge = tokens.word(index) == "USING" and tokens.word(parent + 1) == "MERGE"
+        begins = tokens.word(index) in ("FROM", "JOIN") or is_merge
         comma = tokens.is_symbol(index, ",") and start is not None and not _lists_rows(tokens, start, index)
         if begins or comma:
             start = index + 1
