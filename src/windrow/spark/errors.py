@@ -148,6 +148,11 @@ def translate(
             called = re.match(r'window function "(\w+)', message)
             span = call_within(source, span, called[1]) if called else span
             hint = hint or meant_neighbour(source, span)
+        elif condition == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN":
+            # Spark's place is that of the whole query
+            read = re.search(r'Filter expression "(.+?)" of type', message)
+            at = source.lower().rfind(read[1].lower()) if read else -1
+            span = Span(at, at + len(read[1])) if read and at >= 0 else span
         elif condition in ("TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVABLE_TABLE_VALUED_FUNCTION"):
             hint = hint or meant_file(source[span.start : span.stop])
         elif condition == "WRITE_STREAM_NOT_ALLOWED":
@@ -322,7 +327,7 @@ def in_window_terms(
     return error
 
 
-_BESIDE_GROUPS = re.compile(r'^the non-aggregating expression "`?(\w+)`?"')
+_BESIDE_GROUPS = re.compile(r'^the non-aggregating expression "(.+?)" is based on columns')
 _FIELD = re.compile(r"struct field `([^`]+)`")
 TWICE_IN_FROM = "AMBIGUOUS_REFERENCE_TO_FIELDS"
 """Spark's condition for a field that a struct has twice, as rows of a join may have."""
@@ -332,7 +337,8 @@ def _ungrouped(error: WindrowError, window: Window) -> AnalysisError | None:
     """The error for a value of each window beside groups of windows; None for other errors."""
     named = _BESIDE_GROUPS.search(error.message) if error.condition == "MISSING_AGGREGATION" else None
     unresolved = error.condition.startswith("UNRESOLVED_COLUMN")
-    called = next((one for one in window.aggregates if named and named[1] == one.name), None)
+    texts = {window.sql[one.span.start : one.span.stop]: one for one in window.aggregates}
+    called = texts.get(named[1]) if named else None
     called = called or next((one for one in window.aggregates if unresolved and one.span == error.span), None)
     variables = [one.name for one in window.variables()]
     if called is not None:

@@ -81,23 +81,39 @@ class SqlText:
     def locate(self, start: int, stop: int, names: dict[str, str] | None = None) -> tuple[str, Span] | None:
         """The user's text and span behind the rendered range ``[start, stop)``, if it has one.
 
-        A range that starts in generated words is mapped to the first user's piece inside it.
+        A range that starts in generated words is mapped to the first user's piece inside it, and those that
+        follow it without generated words between them.
+
+        >>> text = SqlText.of("(", Piece("__a", "SUM(v) + x", 0, 6), " ", Piece("+ x", "SUM(v) + x", 7), ")")
+        >>> text.locate(1, 8)
+        ('SUM(v) + x', Span(start=0, stop=10))
         """
         position = 0
+        found: tuple[str, Span] | None = None
         for part in self.parts:
             text = part.text if isinstance(part, Piece) else (names or {}).get(part.key, part.key)
             begin, end = position, position + len(text)
             position = end
-            if end <= start or not isinstance(part, Piece) or part.source is None or not text.strip():
+            if end <= start or not text.strip():
                 continue
             if begin >= stop:
-                return None
+                break
+            if not isinstance(part, Piece) or part.source is None:
+                if found is not None:
+                    break
+                continue
             if part.width is not None:
-                return part.source, Span(part.offset, part.offset + part.width)
-            first = part.offset + max(start - begin, 0)
-            last = part.offset + min(stop, end) - begin
-            return part.source, Span(first, max(first, last))
-        return None
+                first, last = part.offset, part.offset + part.width
+            else:
+                first = part.offset + max(start - begin, 0)
+                last = max(first, part.offset + min(stop, end) - begin)
+            if found is None:
+                found = part.source, Span(first, last)
+            elif found[0] == part.source and first >= found[1].stop:
+                found = part.source, Span(found[1].start, last)
+            else:
+                break
+        return found
 
     def slice(self, start: int, stop: int) -> SqlText:
         """The range ``[start, stop)`` of the text rendered with the relations' keys as their names.

@@ -279,6 +279,13 @@ def test_messages_have_what_the_user_wrote(session, sql, written):
     assert "__" not in str(error)
 
 
+@pytest.mark.parametrize("rest", ["WHERE s.val", "HAVING s.val"])
+def test_a_condition_on_windows_that_is_no_condition(session, rest):
+    error = failing(session, query(select="s.day, s.val", rest=rest))
+    assert error.condition == "DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN"
+    assert (marked(error), error.span.start) == ("s.val", error.sql.index(rest) + len(rest) - 5)
+
+
 def test_a_column_that_a_subquery_lacks_is_not_a_variable(session):
     inner = "(SELECT MAX(x.nope) FROM weather AS x WHERE x.day = s.day)"
     error = failing(session, query(select=f"s.day, {inner} AS m"))

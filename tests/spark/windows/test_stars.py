@@ -74,7 +74,9 @@ def test_a_table_of_matches_has_all_their_columns(session, spark):
 )
 def test_stars_in_functions_are_all_variables_whole(session, select):
     found = session.sql(f"SELECT {select} FROM t {TUMBLING}")
-    columns = "struct(k, i, v) AS s, CAST(i AS BIGINT) AS sp, struct(k, i, v) AS e, array(struct(k, i, v)) AS w"
+    columns = (
+        "struct(k, i, v) AS s, CAST(i AS BIGINT) AS sp, struct(k, i, v) AS e, array(struct(k, i, v)) AS w"
+    )
     session.spark.sql(f"SELECT {columns} FROM t").createOrReplaceTempView("windows")
     plain = {"COUNT(w)": "size(w)", "AVG(w.v)": "w.v[0] * 1.0D", "MAX(w.v)": "w.v[0]"}
     for call, instead in plain.items():
