@@ -190,7 +190,8 @@ def compiled(
 def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None:
     """The names in the text around a clause, in lower case; None if columns may be read without a name.
 
-    So does a star, and what has all columns without one: FROM without SELECT, pipes, PIVOT and UNPIVOT.
+    So does a star, and what has all columns without one: FROM without SELECT, pipes, PIVOT and UNPIVOT. Names
+    in IDENTIFIER are computed.
     """
     after = clause[1] + (tokens.word(clause[1]) == "AS")
     if after < len(tokens) and tokens[after].is_name and tokens.is_symbol(after + 1, "("):
@@ -209,7 +210,7 @@ def mentioned_outside(tokens: TokenList, clause: Range) -> frozenset[str] | None
             )
             if not counts and not factor and not _is_operand(tokens, at - 1):
                 return None
-        if token.word in ("NATURAL", "PIVOT", "UNPIVOT") or token.is_symbol("|>"):
+        if token.word in ("NATURAL", "PIVOT", "UNPIVOT", "IDENTIFIER") or token.is_symbol("|>"):
             return None
         if token.word == "FROM" and begins_relation(tokens, at + 1) and not _has_select(tokens, at):
             return None

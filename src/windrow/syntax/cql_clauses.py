@@ -18,6 +18,7 @@ __all__ = [
     "ToStream",
     "alias_after",
     "begins_relation",
+    "lists_rows",
     "named_columns",
     "parse_stream_window",
     "parse_to_stream",
@@ -169,6 +170,22 @@ def begins_relation(tokens: TokenList, index: int) -> bool:
     return tokens.is_symbol(before, ",") and _separates_relations(tokens, before)
 
 
+def lists_rows(tokens: TokenList, part: Range) -> bool:
+    """Whether VALUES in FROM has no alias yet, so that a comma after it separates its rows.
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> texts = ("VALUES (1)", "VALUES 1, DATE '2024-01-01'", "VALUES (1) AS q(k)", "VALUES (1) q(k)")
+    >>> [lists_rows(tokens, (0, len(tokens))) for tokens in map(tokenize, texts)]
+    [True, True, False, False]
+    """
+    places = [at for at in tokens.level(*part) if tokens.parent[at] == tokens.parent[part[0]]]
+    values = next((at for at in reversed(places) if tokens.word(at) == "VALUES"), None)
+    if values is None or (values > part[0] and tokens.word(values - 1) not in ("JOIN", "LATERAL")):
+        return False
+    after = (at for at in places if at > values + 1 and not tokens.is_symbol(at - 1, ","))
+    return not any(tokens[at].is_name for at in after)
+
+
 def _separates_relations(tokens: TokenList, comma: int) -> bool:
     """Whether a comma is in FROM, not in a list of expressions."""
     at = comma - 1
@@ -181,6 +198,8 @@ def _separates_relations(tokens: TokenList, comma: int) -> bool:
             return False
         if word == "FROM" and _is_clause(tokens, at):
             return True
+        if word == "VALUES" and begins_relation(tokens, at):
+            return not lists_rows(tokens, (at, comma))
         if word in _ENDS_FROM:
             return False
         at -= 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from windrow.syntax.cql_clauses import alias_after
+from windrow.syntax.cql_clauses import alias_after, lists_rows
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.order_by import order_item
 from windrow.syntax.query_parts import with_items
@@ -326,7 +326,13 @@ def _marks(tokens: TokenList, level: list[int]) -> dict[str, int]:
 
 def _from_items(tokens: TokenList, start: int, stop: int) -> list[FromItem]:
     items: list[FromItem] = []
+    parts: list[tuple[int, int]] = []
     for first, last in tokens.split(start, stop):
+        if parts and lists_rows(tokens, parts[-1]):
+            parts[-1] = parts[-1][0], last
+        else:
+            parts.append((first, last))
+    for first, last in parts:
         items += _joined(tokens, first, last)
     return items
 
@@ -446,6 +452,10 @@ def _item(tokens: TokenList, start: int, stop: int, join: str, on: Range | None)
             at = tokens.partner[at + 1] + 1
     elif tokens.is_symbol(start, "("):
         at = tokens.partner[start] + 1
+    elif tokens.word(start) == "VALUES" and at < stop and not tokens.is_name(at) and tokens[at].text != ".":
+        first, last = tokens.split(at, stop)[-1]  # the last row, with the alias
+        ends = (one for one in tokens.level(first + 1, last) if tokens[one].is_name)
+        at = tokens.partner[first] + 1 if tokens.is_symbol(first, "(") else next(ends, last)
     elif tokens[start].is_name:
         while tokens.is_symbol(at, ".") and at + 1 < stop:
             at += 2

@@ -97,8 +97,9 @@ def decided(
         kind = "anti" if is_not else "semi"
         return _paired(reading, rows, found, kind, part), None
     bracket = tokens.partner[stop - 1] if tokens.is_symbol(stop - 1, ")") else -1
+    is_list = tokens.word(bracket + 1) not in ("SELECT", "WITH")  # of one value, as in IN ((SELECT …))
     is_in = bracket > start and tokens.word(bracket - 1) == "IN" and tokens.word(bracket - 2) != "NOT"
-    if is_in:
+    if is_in and not is_list:
         found_in = statement.attempt(partial(_in_subquery, reading, rows, start, (bracket, stop)))
         if not isinstance(found_in, Reason):
             rows, found = found_in
@@ -562,11 +563,10 @@ def _decides(statement: StatementText, stretch: Range, condition: Range) -> bool
 
 def _is_negated(statement: StatementText, start: int, at: int) -> bool:
     """Whether a negation applies to what begins at a token of a condition."""
-    tokens = statement.tokens
-    negated = tokens.word(at - 1) == "NOT" and at > start
-    bracket = tokens.parent[at]
-    while bracket >= start:
-        if tokens.word(bracket - 1) == "NOT":
-            negated = not negated
-        bracket = tokens.parent[bracket]
-    return negated
+    tokens, count = statement.tokens, 0
+    while at >= start:
+        before = at - 1
+        while before >= start and (tokens.word(before) == "NOT" or tokens.is_symbol(before, "!")):
+            before, count = before - 1, count + 1
+        at = tokens.parent[at]
+    return count % 2 == 1

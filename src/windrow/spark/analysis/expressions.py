@@ -109,6 +109,8 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
             return read(of.children[2 * place + 1], scope)
         if of.name == "AttributeReference" and of.number in scope.structs:
             return scope.structs[of.number].field(place)
+    if (null := _null_of(node)) is not None:
+        return literal_of(null)
     counted = in_minute(node)
     operands = [read(child, scope) for child in (node if counted is None else counted).children]
     try:
@@ -124,6 +126,19 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
     if found.literal is None and node.key in scope.again:
         return replace(found, value=Once(found.value, node.key))
     return found
+
+
+def _null_of(node: SparkNode) -> SparkNode | None:
+    """The NULL that `unfolded_null` of `spark/relations/pairs_of_plan.py` hides from Spark's optimizer."""
+    if node.name != "GetArrayItem" or not any(
+        one.name == "Pmod" and one.children[1].fields.get("value") == "1" for one in node.children[1].walk()
+    ):
+        return None
+    of = node.children[0]
+    kind = of.fields["dataType"] if of.name == "Literal" else None
+    if isinstance(kind, dict) and kind.get("type") == "array":
+        return SparkNode("Literal", {"value": None, "dataType": kind["elementType"]}, ())
+    return of.children[0] if of.name == "CreateArray" and of.children[0].name == "Literal" else None
 
 
 def _printed(node: SparkNode) -> str:

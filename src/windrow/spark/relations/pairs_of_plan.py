@@ -11,7 +11,7 @@ from functools import reduce
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan import nodes as plan
@@ -85,9 +85,14 @@ def _padded(bags: Bags, kind: str, left: BagRows, right: BagRows, pairs: BagRows
     for side, other, kinds in ((left, right, ("left", "full")), (right, left, ("right", "full"))):
         if kind in kinds:
             alone = _with_partner(bags, "anti", side, pairs).frame
-            none = {field.name: F.lit(None).cast(field.dataType) for field in inner(other.frame)}
+            none = {field.name: unfolded_null(field.dataType) for field in inner(other.frame)}
             whole = whole.unionByName(alone.withColumns(none))
     return BagRows(whole, is_temporal=True)
+
+
+def unfolded_null(kind: DataType) -> Column:
+    """NULL that Spark's optimizer does not know: it would compute ``1 / COALESCE(x, 0)`` over no row."""
+    return F.get(F.array(F.lit(None).cast(kind)), F.pmod(F.col(ENTER), F.lit(1)).cast("int"))
 
 
 def _with_partner(bags: Bags, operator: str, side: BagRows, pairs: BagRows) -> BagRows:
