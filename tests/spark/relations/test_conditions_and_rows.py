@@ -1,4 +1,4 @@
-"""Conditions with subqueries, values of rows that do not exist, and inline tables, over windows of streams."""
+"""Conditions with subqueries, values of rows that do not exist, and inline tables, over streams."""
 
 from __future__ import annotations
 
