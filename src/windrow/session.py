@@ -241,7 +241,8 @@ class Session:
         """A table or view by name."""
         refuse_no_table_name(name)
         found = self.sql(f"TABLE {name}")
-        found.named = self.sql, name
+        if type(found) is not Relation or found.made_of is not None:
+            found.named = self.sql, name  # what changes over time has no DataFrame that says so
         return found
 
     def register(

@@ -43,6 +43,7 @@ from windrow.syntax.nodes import (
     WindowClause,
     is_within,
 )
+from windrow.syntax.operands import names_a_field
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
@@ -466,7 +467,11 @@ class _Binder:
         select = without_distinct(tokens, query.select)
         found = {item: aliased(tokens, item) for item in tokens.split(*select)}
         clause_aliases = {item: alias for item, alias in found.items() if alias}
-        replaced: dict[Range, str] = {at: quoted(call.name) for at, call in aggregates.at.items()}
+        replaced: dict[Range, str] = {
+            # a column alone would name a field of a struct
+            at: f"coalesce({quoted(call.name)})" if names_a_field(tokens, at) else quoted(call.name)
+            for at, call in aggregates.at.items()
+        }
         replaced |= _identities(compared)
         replaced |= {
             at: sql

@@ -21,7 +21,9 @@ from windrow.rules.match_values import RowValues
 from windrow.rules.share_keys import plain_field
 from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import SqlText
+from windrow.syntax.operands import names_a_field
+from windrow.syntax.select_list import is_path
+from windrow.syntax.sqltext import SqlText, quoted
 
 __all__ = ["Measures"]
 
@@ -48,7 +50,7 @@ class Measures:
             if isinstance(leaf, Navigated) and argument is not None and self.rows.names_match(argument):
                 replaced |= self.computed(leaf, argument)
             else:
-                replaced[leaf.range] = self.leaf(leaf)
+                replaced[leaf.range] = self.as_field(leaf, self.leaf(leaf))
         return self.match.replace(item.range, replaced)
 
     def leaf(self, leaf: Leaf) -> str:
@@ -62,6 +64,13 @@ class Measures:
                 if argument is None:
                     return self.navigated(leaf, CLASSIFIER)
                 return self.navigated(leaf, self.rows.column(self.rows.value(argument, leaf.variable)))
+
+    def as_field(self, leaf: Leaf, column: str) -> str:
+        """The column, with the name of its field where it is an argument of STRUCT."""
+        word = names_a_field(self.tokens, leaf.range)
+        if word == "STRUCT" and is_path(self.tokens, leaf.range):
+            return f"{column} AS {quoted(self.tokens[leaf.range[1] - 1].name)}"
+        return f"coalesce({column})" if word else column
 
     def navigated(self, leaf: Navigated, column: str) -> str:
         """The name of a column's values at the row of a navigation."""

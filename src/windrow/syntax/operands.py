@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from windrow.syntax.cql_clauses import begins_relation
+from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["is_of_lambda", "may_be_operand"]
+__all__ = ["is_of_lambda", "may_be_operand", "names_a_field"]
 
 _BEFORE_OPERANDS = {"AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "SELECT", "HAVING", "BY", "DISTINCT",
                     "ALL", "IN", "BETWEEN", "FROM", "WHERE", "ON", "DIV", "LIKE", "ILIKE", "RLIKE", "QUALIFY",
@@ -38,6 +39,22 @@ def is_of_lambda(tokens: TokenList, at: int) -> bool:
                     return True
         inside = opened
     return False
+
+
+def names_a_field(tokens: TokenList, part: Range) -> str:
+    """The function that names a field of its result after an argument; empty if none does.
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> tokens = tokenize("struct(a, COUNT(w), b AS c)")
+    >>> [names_a_field(tokens, part) for part in ((2, 3), (4, 8), (9, 10))]
+    ['STRUCT', 'STRUCT', '']
+    """
+    start, stop = part
+    opened = tokens.parent[start]
+    begins = start - 1 == opened or tokens.is_symbol(start - 1, ",")
+    ends = tokens.is_symbol(stop, ",") or tokens.is_symbol(stop, ")")
+    word = tokens.word(opened - 1) if opened > 0 else ""
+    return word if begins and ends and word in ("STRUCT", "ARRAYS_ZIP") else ""
 
 
 def may_be_operand(tokens: TokenList, at: int) -> bool:

@@ -41,12 +41,29 @@ def split_statements(tokens: TokenList) -> list[Range]:
     """The statements of a script: the ranges between semicolons outside brackets, empty ones left out.
 
     A SQL script (BEGIN … END) is one statement: its semicolons are Spark's to read.
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> tokens = tokenize("SELECT 1; BEGIN IF a THEN SELECT CASE WHEN b THEN 2 END; END IF; END; SELECT 3")
+    >>> [tokens.text(*part) for part in split_statements(tokens)]
+    ['SELECT 1', 'BEGIN IF a THEN SELECT CASE WHEN b THEN 2 END; END IF; END', 'SELECT 3']
     """
-    if tokens.word(0) == "BEGIN":
-        return [(0, len(tokens))]
-    cuts = [index for index in tokens.level(0, len(tokens)) if tokens.is_symbol(index, ";")]
-    ranges = zip([0, *(cut + 1 for cut in cuts)], [*cuts, len(tokens)], strict=True)
-    return [(start, stop) for start, stop in ranges if start < stop]
+    found, start, depth = [], 0, 0
+    for index in tokens.level(0, len(tokens)):
+        word = tokens.word(index)
+        if index == start and word == "BEGIN":
+            depth = 1
+        elif depth and word in ("BEGIN", "CASE") and tokens.word(index - 1) != "END":
+            depth += 1
+        elif depth and word == "END" and tokens.word(index + 1) not in _LOOPS:
+            depth -= 1
+        elif not depth and tokens.is_symbol(index, ";"):
+            found.append((start, index))
+            start = index + 1
+    return [(start, stop) for start, stop in (*found, (start, len(tokens))) if start < stop]
+
+
+_LOOPS = ("IF", "LOOP", "WHILE", "REPEAT", "FOR")
+"""Words after END for what begins with none of BEGIN and CASE."""
 
 
 def begins_window_by(tokens: TokenList, index: int) -> bool:

@@ -26,7 +26,8 @@ def aliased(tokens: TokenList, item: Range) -> tuple[str, Range] | None:
         return None
     if tokens.word(stop - 2) == "AS":
         return tokens[stop - 1].name, (start, stop - 2)
-    if tokens.word(stop - 1) == "END" or not _ends_operand(tokens[stop - 2]):
+    of_nulls = tokens.word(stop - 1) == "NULLS" and tokens.word(stop - 2) in ("IGNORE", "RESPECT")
+    if of_nulls or tokens.word(stop - 1) == "END" or not _ends_operand(tokens[stop - 2]):
         return None
     if _ends_interval(tokens, start, stop):
         return None

@@ -123,7 +123,14 @@ class _Parser(Cursor):
 
     def find_misspelt_end(self, first: BoundaryClause) -> None:
         """If the condition of START has swallowed a misspelt END, point there."""
-        for index in range(first.when[0] + 1, first.when[1]) if first.when is not None else ():
+        open_cases, (start, stop) = 0, first.when or (0, 0)
+        for index in range(start, stop):
+            open_cases += self.tokens.word(index) == "CASE"
+            if index == start:
+                continue
+            if open_cases and self.tokens.word(index) == "END":
+                open_cases -= 1
+                continue
             before, following = self.tokens[index - 1], self.tokens.word(index + 1)
             follows_value = before.is_symbol(")") or (
                 before.kind is not TokenKind.SYMBOL and before.word not in _OPERATORS | {"AS", "IS", "CASE"}

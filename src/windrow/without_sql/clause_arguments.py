@@ -22,7 +22,7 @@ from windrow.relation import Relation
 from windrow.spark.analysis.column_text import column_text
 from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.gateway import Gateway
-from windrow.spark.jvm.column_trees import alias_of, sort_order
+from windrow.spark.jvm.column_trees import aliases_of, sort_order
 from windrow.syntax.sqltext import quoted
 from windrow.syntax.tokens import tokenize
 
@@ -200,8 +200,10 @@ def as_sql(item: Expression, argument: str, hint: str = _FIRST) -> str:
 def named_item(item: Expression, argument: str, hint: str = _FIRST) -> str:
     """An expression, with the alias of a Column that has one."""
     text = as_sql(item, argument, hint)
-    name = None if isinstance(item, str) else alias_of(item)
-    return text if name is None else f"{text} AS {as_name(name)}"
+    names = [] if isinstance(item, str) else list(map(as_name, aliases_of(item)))
+    if len(names) > 1:
+        return f"{text} AS ({', '.join(names)})"
+    return f"{text} AS {names[0]}" if names else text
 
 
 def order_item(item: Expression, argument: str) -> str:

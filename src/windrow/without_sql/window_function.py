@@ -15,7 +15,7 @@ from windrow.algebra.bound_statement import BoundStatement
 from windrow.algebra.window_node import Window
 from windrow.errors import UsageError, refuse_unknown
 from windrow.relation import Relation
-from windrow.spark.analysis.argument_columns import refuse_changing_column
+from windrow.spark.analysis.argument_columns import refuse_changing_column, refuse_over
 from windrow.spark.analysis.column_text import column_text
 from windrow.spark.jvm.column_trees import sort_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
@@ -155,7 +155,7 @@ def window_by(
         [(named_item(item, argument, _LATER), argument) for item, argument in numbered(select, "select")],
     )
     clause.add(f" FROM {name_in_from(df)} WINDOW BY ")
-    clause.add(name, "name")
+    clause.add(as_name(name), "name")
     clause.add(f" AS (TYPE {type.upper()}")
     for words, keys in (("PARTITION BY", partition_by), ("ORDER BY", order_by)):
         argument = words.lower().replace(" ", "_")
@@ -210,6 +210,7 @@ class _Opaque:
         if when is not None and not isinstance(when, str):
             expression(when, side)
             refuse_changing_column(when)
+            refuse_over(when)
             if column_text(when) is None and self.is_possible:
                 self.conditions[side] = when
                 when = None

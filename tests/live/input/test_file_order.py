@@ -40,18 +40,24 @@ def written(folder, kind):
 
 
 RUNS = [
-    ("parquet", WATERMARKED, True),
-    ("csv", WATERMARKED, True),
-    ("csv", WATERMARKED, False),
-    ("parquet", COUNTED, True),
+    ("parquet", WATERMARKED, True, False),
+    ("csv", WATERMARKED, True, False),
+    ("csv", WATERMARKED, False, False),
+    ("parquet", COUNTED, True, False),
+    ("parquet", COUNTED, True, True),
+    ("csv", WATERMARKED, True, True),
 ]
-"""What files are, the query, and whether micro-batches are evaluated in memory; else tasks do it."""
+"""What files are, the query, whether micro-batches are evaluated in memory, else by tasks; and whether the
+stream is of a view.
+"""
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize(("kind", "query", "in_memory"), RUNS)
+@pytest.mark.parametrize(("kind", "query", "in_memory", "is_view"), RUNS)
 @pytest.mark.usefixtures("interpreted")
-def test_several_at_once_are_as_one_after_the_other(spark, tmp_path, monkeypatch, kind, query, in_memory):
+def test_several_at_once_are_as_one_after_the_other(
+    spark, tmp_path, monkeypatch, kind, query, in_memory, is_view
+):
     if not in_memory:
         monkeypatch.setattr(EmittedFlow, "_by_tasks", lambda _: "the test")
     incoming = tmp_path / "incoming"
@@ -60,7 +66,11 @@ def test_several_at_once_are_as_one_after_the_other(spark, tmp_path, monkeypatch
     for at_once in (1, len(FILES)):
         session = Session(spark)
         reader = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", at_once).format(kind)
-        session.stream("s", reader.load(str(incoming)).where("ts > 0"), rowtime="ts", unit="seconds", lag=5)
+        frame = reader.load(str(incoming)).where("ts > 0")
+        if is_view:
+            frame.createOrReplaceTempView("arriving")
+            frame = spark.table("arriving").where("v >= 0")
+        session.stream("s", frame, rowtime="ts", unit="seconds", lag=5)
         sink = Memory()
         folder = tmp_path / str(at_once)
         running = session.sql(query).start(

@@ -126,3 +126,32 @@ def test_a_clause_behind_the_condition_of_a_join_is_refused(session):
 def test_a_parameter_before_an_alias(session):
     found = session.sql(f"SELECT COUNT(w) + ? d FROM t {TUMBLING}", 1)
     assert (found.df.columns, rows(found)) == (["d"], [(2,)] * 5)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (f"SELECT to_json(struct(s.i, COUNT(w), AVG(w.v))) FROM t {TUMBLING} LIMIT 1", '"col2":1,"col3"'),
+        (f"SELECT to_json(struct(COUNT(w))) AS j FROM t {TUMBLING} GROUP BY struct(COUNT(w))", '{"col1":1}'),
+        (f"SELECT to_json(arrays_zip(array_agg(w.i), w.v)) AS j FROM t {TUMBLING} LIMIT 1", '"0":1,"v":'),
+        ("SELECT to_json(struct(q.*)) FROM (SELECT m AS q FROM t R) LIMIT 1", '{"i":1,"v":'),
+        ("SELECT q.i || '' FROM (SELECT m AS q FROM t R) LIMIT 1", "1"),
+    ],
+)
+def test_fields_of_structs_have_sparks_names(session, query, expected):
+    runs = "ORDER BY i MEASURES struct(A.i, A.v) AS m PATTERN (A) DEFINE A AS i = 1"
+    query = query.replace("R)", f"MATCH_RECOGNIZE (PARTITION BY k {runs}))")
+    assert expected in str(session.sql(query).df.collect()[0][0])
+
+
+def test_aggregates_with_nulls_are_named_by_their_text(session):
+    found = session.sql(f"SELECT first(w.v) IGNORE NULLS, 1 + last(w.v) RESPECT NULLS FROM t {TUMBLING}")
+    assert found.df.columns == ["first(w.v) IGNORE NULLS", "1 + last(w.v) RESPECT NULLS"]
+
+
+def test_case_ends_before_end(session):
+    case = "WHEN CASE WHEN s.v < 19 THEN true END END NEXT AS e WHEN e.v > 9"
+    windows = TUMBLING.replace("AT sp END AS e", case)
+    found = rows(session.sql(f"SELECT s.i, e.i FROM t {windows}"))
+    assert found == [(1, 2), (1, 2), (2, None), (3, None)]

@@ -62,7 +62,7 @@ def write_parquet(
             )
         seen.add(name)
     with translated(sql):
-        schema = frame.limit(0).toArrow().schema
+        schema = pa.schema(map(_nullable, frame.limit(0).toArrow().schema))
     total = 0
     batches = stream(map_in_arrow(frame, _packed, "batch binary"), sql)
     with writing_to(target), pq.ParquetWriter(path, schema) as writer:
@@ -73,6 +73,18 @@ def write_parquet(
             total += table.num_rows
             count(total)
     return total
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    """A field that may be NULL, with all within it: a struct that is NULL has no values of its fields."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([_nullable(kind.field(at)) for at in range(kind.num_fields)])
+    elif pa.types.is_list(kind):
+        kind = pa.list_(_nullable(kind.value_field))
+    elif pa.types.is_map(kind):
+        kind = pa.map_(kind.key_type, _nullable(kind.item_field))
+    return field.with_type(kind).with_nullable(True)
 
 
 def _packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

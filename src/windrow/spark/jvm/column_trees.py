@@ -39,7 +39,7 @@ __all__ = [
     "Other",
     "Star",
     "WrittenColumn",
-    "alias_of",
+    "aliases_of",
     "column_tree",
     "parts_of_name",
     "sort_order",
@@ -143,15 +143,15 @@ def column_tree(column: Column) -> ColumnTree:
     return _connect_tree(untyped._expr) if of_connect(column) else _java_tree(untyped._jc.node())
 
 
-def alias_of(column: Column) -> str | None:
-    """The alias of a Column, if it has one."""
+def aliases_of(column: Column) -> list[str]:
+    """The aliases of a Column: several for a function that returns several columns."""
     untyped: Any = column
     if of_connect(column):
         names = list(untyped._expr._alias) if type(untyped._expr).__name__ == "ColumnAlias" else []
     else:
         node = untyped._jc.node()
         names = items_of(node.name()) if class_of(node) == "Alias" else []
-    return str(names[0]) if len(names) == 1 else None
+    return [str(name) for name in names]
 
 
 def sort_order(column: Column) -> tuple[Column, str]:

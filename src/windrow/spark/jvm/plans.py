@@ -33,6 +33,7 @@ __all__ = [
     "rows_change_by_run",
     "selected_texts",
     "small_part",
+    "without_views",
     "zoned_times",
 ]
 
@@ -134,6 +135,17 @@ def hidden_columns(frame: DataFrame) -> dict[str, str]:
         return {}
     hidden = items_of(frame._jdf.queryExecution().analyzed().metadataOutput())
     return {str(one.name()): str(one.dataType().simpleString()) for one in hidden}
+
+
+def without_views(frame: DataFrame) -> DataFrame:
+    """The same rows, read from the queries of views: a view hides the metadata columns of its files."""
+    if of_connect(frame):
+        return frame
+    plan = frame._jdf.queryExecution().analyzed()
+    spark = frame.sparkSession
+    views: Any = spark._jvm.org.apache.spark.sql.catalyst.analysis.EliminateView  # type: ignore[union-attr]
+    found = views.apply(plan)
+    return frame if found.fastEquals(plan) else _frame(spark, found)
 
 
 def in_session(frame: DataFrame, spark: SparkSession) -> DataFrame:

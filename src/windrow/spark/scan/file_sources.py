@@ -367,7 +367,8 @@ def _load(spark: SparkSession, kind: str, targets: list[str], files: Sequence[_F
     if kind == "csv":
         # Without these, Spark fills a torn row with NULLs, skips torn rows of a query that reads some of the
         # columns, and reads the columns of a second file in the order of the first one's header.
-        strict = {"mode": "FAILFAST", "columnPruning": "false", "enforceSchema": "false"}
+        # A quote within quotes is doubled, as RFC 4180 and our own output have it.
+        strict = {"mode": "FAILFAST", "columnPruning": "false", "enforceSchema": "false", "escape": '"'}
         return reader.options(header=True, inferSchema=True, **strict).csv(targets)
     if kind == "json":
         return reader.options(mode="FAILFAST", multiLine=_spans_lines(files)).json(targets)

@@ -7,6 +7,7 @@ costs time, never rows. Shards: :mod:`windrow.kernels.packing.shards`.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
@@ -23,7 +24,7 @@ from pyspark.sql.types import (
     VariantType,
 )
 
-from windrow.errors import WindrowError
+from windrow.errors import UsageError, WindrowError
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.parquet_files import FileScan
 from windrow.kernels.packing.shards import Layout, SlicedPartition
@@ -182,7 +183,14 @@ def _cores(gateway: Gateway) -> float:
 
 
 def _setting(gateway: Gateway, name: str) -> int:
-    return int(gateway.spark.conf.get(name, str(_DEFAULTS[name])) or _DEFAULTS[name])
+    value = gateway.spark.conf.get(name, None) or str(_DEFAULTS[name])
+    if not re.fullmatch(r"\s*0*[1-9][0-9]*\s*", value):
+        raise UsageError(
+            f"{name} is {value!r}, not a whole number above zero",
+            condition="INVALID_SETTING",
+            hint=f"SET {name} = {_DEFAULTS[name]}, the default",
+        )
+    return int(value)
 
 
 def _bytes(gateway: Gateway, rows: DataFrame) -> float:

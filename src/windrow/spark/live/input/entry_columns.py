@@ -8,6 +8,7 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from windrow.spark.jvm.plans import without_views
 from windrow.spark.live.input.file_order import origin
 from windrow.spark.logs.live_source import PTIME
 from windrow.spark.logs.session_streams import Stream
@@ -34,7 +35,7 @@ def entries_of(
     parts = []
     for number, known, stream in streams:
         assert stream.live is not None
-        frame = stream.live.frame if frames is None else frames[known]
+        frame = without_views(stream.live.frame if frames is None else frames[known])
         fields = [F.col(quoted(name)).alias(inside(number, name)) for name in frame.columns]
         parts.append(frame.select(F.lit(number).alias(STREAM), *fields, *origin(frame)))
     return parts
