@@ -80,10 +80,13 @@ def refuse_no_values(parameters: Sequence[tuple[int | str, Any]]) -> None:
                     raise TypeError
                 F.lit(value)
             except (AttributeError, TypeError, PySparkException) as error:
+                hint = "pass a number, text, date, time or list, such as str(value)"
+                if hasattr(value, "createOrReplaceTempView"):
+                    hint = f"register it, session.register('{name}', df), and write FROM {name}"
                 raise UsageError(
                     f"parameter {name} is a {type(value).__name__}, which is not a type of Spark",
                     condition="INVALID_ARGUMENT",
-                    hint="pass a number, text, date, time or list, such as str(value)",
+                    hint=hint,
                 ) from error
 
 

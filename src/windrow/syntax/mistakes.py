@@ -383,7 +383,9 @@ def meant_function(sql: str, span: Span) -> str | None:
     >>> meant_function("SELECT CUNT(*) FROM t", Span(7, 14))
     'did you mean count?'
     >>> meant_function("SELECT tumble(a) FROM t", Span(7, 16))
-    'write FROM TUMBLE(TABLE t, DESCRIPTOR(ts), INTERVAL 10 MINUTES), and group by wstart and wend'
+    'write FROM TUMBLE(TABLE t, DESCRIPTOR(a), INTERVAL 10 MINUTES), and group by wstart and wend'
+    >>> meant_function("SELECT HOP(ts, INTERVAL 1 DAY, INTERVAL 7 DAYS) FROM t", Span(7, 46))
+    'write FROM HOP(TABLE t, DESCRIPTOR(ts), INTERVAL 1 DAY, INTERVAL 7 DAYS), and group by wstart and wend'
     """
     tokens = _tokens(sql)
     at = _at(tokens, span)
@@ -391,7 +393,12 @@ def meant_function(sql: str, span: Span) -> str | None:
         return None
     window = _GROUPED_WINDOW.fullmatch(tokens.word(at))
     if window is not None:
-        call = f"{window[1]}(TABLE t, DESCRIPTOR(ts), {_LENGTHS[window[1]]})"
+        opened = at + 1 if tokens.is_symbol(at + 1, "(") else None
+        listed = [] if opened is None else tokens.split(opened + 1, tokens.partner[opened])
+        texts = [tokens.text(*one) for one in listed if one[0] < one[1]]
+        lengths = texts[1:] if all(text.upper().startswith("INTERVAL") for text in texts[1:]) else []
+        column = texts[0] if texts else "ts"
+        call = f"{window[1]}(TABLE t, DESCRIPTOR({column}), {', '.join(lengths) or _LENGTHS[window[1]]})"
         return f"write FROM {call}, and group by wstart and wend"
     known = (*_OF_PATTERNS, *_FUNCTIONS) if _is_in_match(tokens, at) else _FUNCTIONS
     return did_you_mean(tokens.word(at), known, is_word=True)

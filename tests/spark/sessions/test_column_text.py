@@ -10,7 +10,7 @@ from pyspark.sql import functions as classic
 from pyspark.sql.connect.functions import builtin as connect
 
 from windrow.spark.analysis.column_text import column_text
-from windrow.spark.jvm.column_trees import alias_of
+from windrow.spark.jvm.column_trees import aliases_of
 
 NOON = datetime.datetime(2024, 2, 29, 12, 30, 1, 5)
 
@@ -56,8 +56,8 @@ def test_columns_of_classic_spark_are_the_same_sql(spark):
 
 def test_aliases_are_apart(spark):
     for functions in (classic, connect):
-        assert alias_of(functions.sum("v").alias("total")) == "total"
-        assert alias_of(functions.sum("v")) is None
+        assert aliases_of(functions.sum("v").alias("total")) == ["total"]
+        assert aliases_of(functions.sum("v")) == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from windrow.errors import AnalysisError, NotSupportedError, Span
 from windrow.syntax.tokens import TokenList
 
@@ -30,13 +32,18 @@ def never_complete(
 
 def may_go(place: tuple[str, Span | None], why: str) -> AnalysisError:
     """The error for AFTER WATERMARK over rows that are never final; `place` is that of the clause."""
+    hint = "join by equal event-time columns, such as the ends of windows, and add one to PARTITION BY"
+    if re.search(r"\bwindow\s*\(", place[0], re.IGNORECASE):
+        hint = (
+            "in place of window(…), write FROM TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL 5 MINUTES), and group"
+        )
+        hint += " by wend"
     return AnalysisError(
         f"rows of {why} are never final: no event-time column limits when later rows can retract them",
         condition="NEVER_COMPLETE",
         sql=place[0],
         span=place[1],
-        hint="join by equal event-time columns, such as the ends of windows, and add one to PARTITION BY;"
-        " or leave AFTER WATERMARK out",
+        hint=f"{hint}; or leave AFTER WATERMARK out",
     )
 
 
