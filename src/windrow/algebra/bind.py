@@ -48,9 +48,8 @@ from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.patterns.pattern_windows import PatternBlock, find_pattern_windows
 from windrow.syntax.query_parts import find_window_queries, used_ctes, visible_ctes
-from windrow.syntax.select_list import aliased, without_distinct
+from windrow.syntax.select_list import aliased, computes_name, stars_in_calls, without_distinct
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
-from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["ColumnsOf", "bind"]
@@ -246,7 +245,7 @@ class _Binder:
         stars = [*self.stars(query.select), *stars_in_calls(tokens, ranges)]
         skipped = [*aggregates.at, *((at, at + 1) for at in compared)]
         uses = find_uses(tokens, ranges, names, skipped, qualified.atoms)
-        if stars or any(_is_identifier(tokens, at) for part in ranges for at in range(*part)):
+        if stars or any(computes_name(tokens, at) for part in ranges for at in range(*part)):
             whole = [use for use in uses if use.name not in names]
             uses = (*(Uses(name, None) for name in names), *whole)
         uses = _with_argument_uses(aggregates, uses, names)
@@ -564,41 +563,6 @@ class _Binder:
     def spaced(self, start: int, stop: int) -> SqlText:
         gap = self.tokens.sql[self.tokens[stop - 1].stop : self.tokens[stop].start]
         return SqlText.of(self.text(start, stop), " " if gap else "")
-
-
-def _is_identifier(tokens: TokenList, at: int) -> bool:
-    """Whether a name is computed there, as in ``IDENTIFIER('s.day')``, which may be any."""
-    return tokens.word(at) == "IDENTIFIER" and tokens.is_symbol(at + 1, "(")
-
-
-def stars_in_calls(tokens: TokenList, ranges: Sequence[Range]) -> list[int]:
-    """The stars in functions that stand for all columns, as in ``struct(*)``; not those of COUNT(*).
-
-    >>> from windrow.syntax.tokens import tokenize
-    >>> tokens = tokenize("2 * v, COUNT(*), hash(a, *), w.*, (SELECT hash(*) FROM t), COUNT(DISTINCT *)")
-    >>> [tokens.text(at - 1, at + 2) for at in stars_in_calls(tokens, [(0, len(tokens))])]
-    [', *)', 'DISTINCT *)']
-    """
-    found = []
-    for start, stop in ranges:
-        for at in range(start, stop):
-            opened = tokens.parent[at]
-            is_first = tokens.is_symbol(at - 1, "(") or tokens.is_symbol(at - 1, ",")
-            is_all = is_first or (tokens.word(at - 1) in ("DISTINCT", "ALL") and opened == at - 2)
-            if (
-                not tokens.is_symbol(at, "*")
-                or not is_all
-                or opened < start
-                or not tokens[opened - 1].is_name
-            ):
-                continue
-            counts = tokens.word(opened - 1) == "COUNT" and opened == at - 1 and tokens.is_symbol(at + 1, ")")
-            around = opened
-            while around >= start and not opens_query(tokens, around):
-                around = tokens.parent[around]
-            if not counts and around < start:
-                found.append(at)
-    return found
 
 
 def _key_columns(partition_by: Sequence[WindowFragment], order_by: Sequence[WindowFragment]) -> list[str]:

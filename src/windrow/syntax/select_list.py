@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from windrow.syntax.nodes import Range
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import Token, TokenKind, TokenList
 
-__all__ = ["alias_of", "aliased", "excepted", "is_path", "without_alias", "without_distinct"]
+__all__ = [
+    "alias_of",
+    "aliased",
+    "computes_name",
+    "excepted",
+    "is_path",
+    "stars_in_calls",
+    "without_alias",
+    "without_distinct",
+]
 
 _OPERATORS = {"AND", "OR", "NOT", "IS", "DISTINCT", "FROM", "LIKE", "ILIKE", "RLIKE", "IN", "BETWEEN", "DIV"}
 _BEFORE_NAMES = {"THEN", "ELSE", "WHEN", "OVER", "COLLATE"}
@@ -84,3 +96,38 @@ def excepted(tokens: TokenList, item: Range) -> int | None:
     bracket = tokens.partner.get(item[1] - 1, -1) if tokens.is_symbol(item[1] - 1, ")") else -1
     is_star = bracket - 2 >= item[0] and tokens.is_symbol(bracket - 2, "*")
     return bracket if is_star and tokens.word(bracket - 1) == "EXCEPT" else None
+
+
+def computes_name(tokens: TokenList, at: int) -> bool:
+    """Whether a name is computed there, as in ``IDENTIFIER('s.day')``, which may be any."""
+    return tokens.word(at) == "IDENTIFIER" and tokens.is_symbol(at + 1, "(")
+
+
+def stars_in_calls(tokens: TokenList, ranges: Iterable[Range]) -> list[int]:
+    """The stars in functions that stand for all columns, as in ``struct(*)``; not those of COUNT(*).
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> tokens = tokenize("2 * v, COUNT(*), hash(a, *), w.*, (SELECT hash(*) FROM t), COUNT(DISTINCT *)")
+    >>> [tokens.text(at - 1, at + 2) for at in stars_in_calls(tokens, [(0, len(tokens))])]
+    [', *)', 'DISTINCT *)']
+    """
+    found = []
+    for start, stop in ranges:
+        for at in range(start, stop):
+            opened = tokens.parent[at]
+            is_first = tokens.is_symbol(at - 1, "(") or tokens.is_symbol(at - 1, ",")
+            is_all = is_first or (tokens.word(at - 1) in ("DISTINCT", "ALL") and opened == at - 2)
+            if (
+                not tokens.is_symbol(at, "*")
+                or not is_all
+                or opened < start
+                or not tokens[opened - 1].is_name
+            ):
+                continue
+            counts = tokens.word(opened - 1) == "COUNT" and opened == at - 1 and tokens.is_symbol(at + 1, ")")
+            around = opened
+            while around >= start and not opens_query(tokens, around):
+                around = tokens.parent[around]
+            if not counts and around < start:
+                found.append(at)
+    return found
