@@ -161,7 +161,10 @@ def _needs(query: Blocking, columns: tuple[Collection[str], ...]) -> str:
         if not own:
             needs.append("punctuations of its streams would bound it")
         elif len(known) < len(origins) or len({stream for stream, _ in known}) > 1:
-            needs.append("nothing can bound it, as its keys are computed")
+            needs.append(
+                "nothing can bound it, as its keys are computed; windows of time are in FROM here:"
+                " TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL 5 MINUTES), grouped by wend"
+            )
         else:
             names = ", ".join(column for _, column in known)
             needs.append(f"punctuations of {known[0][0]} on {names} would bound it")
