@@ -10,7 +10,7 @@ from windrow.errors import AnalysisError, NotSupportedError, did_you_mean
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_nodes import Named, variable_name
 from windrow.syntax.patterns.pattern_windows import PatternBlock, PatternWindow, PatternWindowCall
-from windrow.syntax.select_list import alias_of, excepted, without_alias
+from windrow.syntax.select_list import alias_of, excepted, stars_in_calls, without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
@@ -64,14 +64,15 @@ class WindowCalls:
         """Whether a star stands for columns of any names."""
         tokens = self.tokens
         starts = {start for start, _ in tokens.split(*self.query.select)}
+        if stars_in_calls(tokens, [self.query.select]):
+            return True
         for at in range(*self.query.select):
             if not tokens.is_symbol(at, "*"):
                 continue
             is_path = tokens.is_symbol(at - 1, ".") and not self.is_of_column(at - 2)
-            is_argument = tokens.is_symbol(at - 1, "(") and tokens.word(at - 2) != "COUNT"
             first = self.query.select[0]
             after_distinct = at == first + 1 and tokens.word(first) in ("DISTINCT", "ALL")
-            if at in starts or is_path or is_argument or after_distinct:
+            if at in starts or is_path or after_distinct:
                 return True
         return False
 
@@ -140,6 +141,10 @@ class WindowCalls:
                 replaced[call.function[1], call.range[1]] = self.order_of(call, text)
         hidden = ", ".join(map(quoted, (*self.columns.values(), *self.around)))
         select, items = query.select, []
+        for star in stars_in_calls(tokens, [select]) if hidden else ():
+            is_less = tokens.word(star + 1) == "EXCEPT"
+            place = (star + 2, star + 3) if is_less else (star, star + 1)
+            replaced[place] = f"({hidden}, " if is_less else f"* EXCEPT ({hidden})"
         distinct = tokens.word(select[0]) in ("DISTINCT", "ALL")
         for start, stop in tokens.split(select[0] + distinct, select[1]):
             bracket = excepted(tokens, (start, stop))

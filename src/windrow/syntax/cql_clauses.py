@@ -182,6 +182,8 @@ def lists_rows(tokens: TokenList, part: Range) -> bool:
     values = next((at for at in reversed(places) if tokens.word(at) == "VALUES"), None)
     if values is None or (values > part[0] and tokens.word(values - 1) not in ("JOIN", "LATERAL")):
         return False
+    if values + 1 == part[1]:
+        return False  # a table of this name
     after = (at for at in places if at > values + 1 and not tokens.is_symbol(at - 1, ","))
     return not any(tokens[at].is_name for at in after)
 

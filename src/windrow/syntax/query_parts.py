@@ -43,27 +43,35 @@ def split_statements(tokens: TokenList) -> list[Range]:
     A SQL script (BEGIN … END) is one statement: its semicolons are Spark's to read.
 
     >>> from windrow.syntax.tokens import tokenize
-    >>> tokens = tokenize("SELECT 1; BEGIN IF a THEN SELECT CASE WHEN b THEN 2 END; END IF; END; SELECT 3")
+    >>> tokens = tokenize("SELECT 1; BEGIN IF a THEN BEGIN SELECT begin, end; END; END IF; END; SELECT 3")
     >>> [tokens.text(*part) for part in split_statements(tokens)]
-    ['SELECT 1', 'BEGIN IF a THEN SELECT CASE WHEN b THEN 2 END; END IF; END', 'SELECT 3']
+    ['SELECT 1', 'BEGIN IF a THEN BEGIN SELECT begin, end; END; END IF; END', 'SELECT 3']
     """
-    found, start, depth = [], 0, 0
+    found, start, depth, begun = [], 0, 0, 0  # the last: where a statement within a script begins
     for index in tokens.level(0, len(tokens)):
-        word = tokens.word(index)
-        if index == start and word == "BEGIN":
-            depth = 1
-        elif depth and word in ("BEGIN", "CASE") and tokens.word(index - 1) != "END":
+        word, is_first = tokens.word(index), index == begun
+        if word == "BEGIN" and (index == start or (depth and (is_first or _leads(tokens, begun, index)))):
             depth += 1
-        elif depth and word == "END" and tokens.word(index + 1) not in _LOOPS:
+        elif depth and word == "END" and is_first and tokens.word(index + 1) not in _OTHER_ENDS:
             depth -= 1
         elif not depth and tokens.is_symbol(index, ";"):
             found.append((start, index))
             start = index + 1
+        if tokens.is_symbol(index, ";") or word == "BEGIN":
+            begun = index + 1
     return [(start, stop) for start, stop in (*found, (start, len(tokens))) if start < stop]
 
 
-_LOOPS = ("IF", "LOOP", "WHILE", "REPEAT", "FOR")
-"""Words after END for what begins with none of BEGIN and CASE."""
+_OTHER_ENDS = ("IF", "LOOP", "WHILE", "REPEAT", "FOR", "CASE")
+"""Words after END that is not that of BEGIN."""
+
+
+def _leads(tokens: TokenList, begun: int, index: int) -> bool:
+    """Whether what stands before BEGIN in its statement has a block: a label, a branch, a loop, a handler."""
+    is_branch = tokens.word(index - 1) in ("THEN", "ELSE", "DO", "LOOP", "REPEAT") or tokens.is_symbol(
+        index - 1, ":"
+    )
+    return is_branch or any(tokens.word(at) == "HANDLER" for at in range(begun, index))
 
 
 def begins_window_by(tokens: TokenList, index: int) -> bool:

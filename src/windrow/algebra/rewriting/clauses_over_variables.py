@@ -62,7 +62,8 @@ def clauses_over_variables(tokens: TokenList, calls: Sequence[int] = ()) -> SqlT
             around.filter_rows(having)
         elif not any(around.read(part) for part in (query.select, query.tail)):
             continue
-        _refuse_in_aggregates(tokens, query, around.read(query.select))
+        if not around.gathers:
+            _refuse_in_aggregates(tokens, query, around.read(query.select))
         start, stop = tokens.span(*query.range).start, tokens.span(*query.range).stop
         end = len(tokens.sql)
         return SqlText.of(verbatim(tokens, 0, start), around.text(), verbatim(tokens, stop, end))
