@@ -175,7 +175,7 @@ def spark() -> Iterator[SparkSession]:
             "spark.sql.session.timeZone": "UTC",
             # A session of some thousand queries otherwise keeps plans and metrics of the last thousand.
             "spark.sql.ui.retainedExecutions": "1",
-            "spark.ui.retainedJobs": "1",
+            "spark.ui.retainedJobs": "20",
             "spark.ui.retainedStages": "1",
             # Python processes serve all sessions instead of those of one: each takes seconds to start.
             "spark.sql.artifact.isolation.enabled": "false",

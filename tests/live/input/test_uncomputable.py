@@ -298,5 +298,6 @@ def test_few_rows_are_judged_without_a_job_and_only_where_malformed_rows_are_kep
         finally:
             steps.close()
             context.setLocalProperty("spark.jobGroup.id", None)
+        context._jsc.sc().listenerBus().waitUntilEmpty()
         counts[keeps] = len(context.statusTracker().getJobIdsForGroup(keeps)), len(asked)
     assert counts == {"fail": (1, 0), "keep": (1, 1)}
