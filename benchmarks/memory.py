@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["WorkerMemory", "resident"]
+__all__ = ["WorkerMemory", "below", "resident", "resident_of"]
 
 _INTERVAL = 0.25
 _PROC = Path("/proc")
@@ -61,6 +61,18 @@ def resident() -> tuple[float, float]:
         if _is_below(pid, os.getpid(), parents) and _read(_PROC / str(pid) / "comm").strip() == "java"
     ]
     return _status(os.getpid(), "VmRSS") / 1024, sum(_status(pid, "VmRSS") for pid in java) / 1024
+
+
+def below(ancestor: int | None = None) -> dict[int, str]:
+    """The commands of the processes that a process has started, this one if not said, with theirs."""
+    parents = {int(entry.name): _parent(entry) for entry in _PROC.iterdir() if entry.name.isdigit()}
+    above = os.getpid() if ancestor is None else ancestor
+    return {pid: _read(_PROC / str(pid) / "cmdline") for pid in parents if _is_below(pid, above, parents)}
+
+
+def resident_of(pid: int | None = None) -> float:
+    """The megabytes of a process that are in memory; of this one if not said."""
+    return _status(os.getpid() if pid is None else pid, "VmRSS") / 1024
 
 
 def _workers() -> list[int]:

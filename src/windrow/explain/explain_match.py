@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from windrow.explain.explain_text import constants, one_line, order, section, text_of, without_keys
+from windrow.explain.explain_text import (
+    NOT_EXCHANGED,
+    constants,
+    one_line,
+    order,
+    section,
+    text_of,
+    without_keys,
+)
 from windrow.kernels.patterns.execution import is_row_only, parts_of, searches_at_once
 from windrow.kernels.patterns.pattern_plan import CLASSIFIER, PatternCondition, Register, register_side
 from windrow.kernels.patterns.program import listing
@@ -126,6 +134,9 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         final = ", FINAL" if value.final else ""
         yield "value", f"{value.name} = {_column(value.column)} of {place}{nth}{moved}{final}"
     yield from zip(("reads", ""), item.reads, strict=False)
+    if not item.is_exchanged:
+        yield "exchange", NOT_EXCHANGED
+        return
     to = "by hash of the partition keys" if match.partition_by else "to one task"
     if item.halo is None and not item.is_followed:
         yield "exchange", f"in chunks {to}, then sorted; a partition is in one task"

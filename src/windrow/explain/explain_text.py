@@ -11,7 +11,9 @@ from windrow.rules.match_draft import MatchDraft
 from windrow.syntax.sqltext import RelationText as Reference
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["constants", "one_line", "order", "section", "text_of", "without_keys"]
+__all__ = ["NOT_EXCHANGED", "constants", "one_line", "order", "section", "text_of", "without_keys"]
+
+NOT_EXCHANGED = "none: each task reads whole partitions"
 
 
 def order(key: WindowFragment, descending: bool, nulls_first: bool, names: dict[str, str]) -> str:

@@ -12,7 +12,15 @@ from windrow.algebra.physical import FoundBoundary, PlanDraft
 from windrow.algebra.window_node import WindowBoundary
 from windrow.errors import Span
 from windrow.explain.explain_match import explain_match
-from windrow.explain.explain_text import constants, one_line, order, section, text_of, without_keys
+from windrow.explain.explain_text import (
+    NOT_EXCHANGED,
+    constants,
+    one_line,
+    order,
+    section,
+    text_of,
+    without_keys,
+)
 from windrow.plan.nodes import Aggregate, Node, Pieces, walk
 from windrow.plan.reasons import Reason
 from windrow.rules.kernel_plan import needs_join
@@ -94,8 +102,11 @@ def _window(
         lines += [("native", f"by Spark's OVER, {over}"), ("", item.native.reason)]
     else:
         lines += zip(("reads", ""), item.reads, strict=False)
-        lines.append(("exchange", _exchange(item)))
-        lines += [("", text) for text in _after_exchange(item)]
+        if item.is_exchanged:
+            lines.append(("exchange", _exchange(item)))
+            lines += [("", text) for text in _after_exchange(item)]
+        else:
+            lines.append(("exchange", NOT_EXCHANGED))
     lines += more
     return section(f"{number} WINDOW BY {window.name}", lines)
 

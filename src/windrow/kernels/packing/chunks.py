@@ -18,7 +18,7 @@ from windrow.kernels.packing.shards import Layout, shards_of
 from windrow.kernels.slices.halo import Halo
 from windrow.kernels.sorting import SortKey, cut_codes, one_array, sorted_partitions
 
-__all__ = ["Borders", "joined", "pack", "unpack", "written"]
+__all__ = ["Borders", "gathered", "joined", "pack", "unpack", "written"]
 
 _ROWS_AT_ONCE = 1 << 20
 _BYTES_AT_ONCE = 256 << 20
@@ -84,6 +84,12 @@ def pack(
 def unpack(chunks: Iterable[pa.Buffer]) -> pa.Table | None:
     """The rows of chunks of one shard, in the order of the chunks; None if there are no chunks."""
     return joined([pa.ipc.open_stream(chunk).read_all() for chunk in chunks])
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> pa.Table | None:
+    """The rows of batches, with repetitive strings dictionary-coded; None if there are no batches."""
+    found = list(batches)
+    return _coded(pa.Table.from_batches(found)).combine_chunks() if found else None
 
 
 def joined(tables: list[pa.Table]) -> pa.Table | None:

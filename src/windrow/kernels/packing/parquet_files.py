@@ -8,21 +8,47 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from windrow.errors import ExecutionError
 from windrow.kernels.computed.computed_operations import Computed, only
 
-__all__ = ["FilePart", "FileScan"]
+__all__ = ["FilePart", "FileScan", "KeyRange"]
 
 _BATCH_ROWS = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """The rows whose value of a column is at least `first` and less than `stop`, as files have the values:
+    integers, days, microseconds or bytes. None is no limit; NULL is in no range.
+    """
+
+    column: str
+    first: int | bytes | None
+    stop: int | bytes | None
+
+    def of(self, values: pa.Array) -> pa.Array:
+        """Whether each value of the column, plain or dictionary-coded, is within."""
+        if pa.types.is_dictionary(values.type):
+            return self.of(values.dictionary).take(values.indices)
+        is_bytes = pa.types.is_string(values.type) or pa.types.is_binary(values.type)
+        days = values.cast(pa.int32()) if pa.types.is_date32(values.type) else values
+        stored = values.cast(pa.binary()) if is_bytes else days.cast(pa.int64())
+        within = stored.is_valid()
+        for limit, holds in ((self.first, pc.greater_equal), (self.stop, pc.less)):
+            if limit is not None:
+                within = pc.and_(within, holds(stored, pa.scalar(limit, stored.type)))
+        return within
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
     """Row groups of a file, and the file's size and time when they were chosen.
 
-    `values` are the partition values of its directory, with dates as days and times as microseconds.
+    `values` are the partition values of its directory, with dates as days and times as microseconds. With
+    `within`, only rows in this range are read.
     """
 
     path: str
@@ -30,6 +56,7 @@ class FilePart:
     size: int
     changed_ns: int
     values: tuple[int | str | None, ...] = ()
+    within: KeyRange | None = None
 
     @classmethod
     def of(cls, path: str) -> FilePart:
@@ -68,6 +95,8 @@ class FileScan:
         The output columns without NULLs, according to the files.
     beside
         The files of the tables that the rows are joined with.
+    has_whole_partitions
+        Whether the rows of a partition are all in one task.
     """
 
     tasks: tuple[tuple[FilePart, ...], ...]
@@ -79,6 +108,7 @@ class FileScan:
     coded: frozenset[str] = frozenset()
     full: frozenset[str] = frozenset()
     beside: tuple[FilePart, ...] = ()
+    has_whole_partitions: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -131,10 +161,9 @@ class FileScan:
         ]
         with pq.ParquetFile(part.path, read_dictionary=sorted(self.coded)) as file:
             for batch in file.iter_batches(_BATCH_ROWS, list(part.row_groups), self.columns.names):
-                columns_read = {
-                    field.name: _typed(batch.column(field.name), field.type, coded=field.name in self.coded)
-                    for field in self.columns
-                }
+                if part.within is not None:
+                    batch = batch.filter(part.within.of(self._column(batch, part.within.column)))
+                columns_read = {name: self._column(batch, name) for name in self.columns.names}
                 for field, value in of_directory:
                     columns_read[field.name] = _repeated(value, field.type, batch.num_rows)
                 rows = self.made.rows(columns_read, batch.num_rows)
@@ -142,12 +171,12 @@ class FileScan:
                     columns = [rows.columns[number] for number in self.made.result]
                     yield pa.RecordBatch.from_arrays(columns, names=self.schema.names)
 
-
-def _typed(array: pa.Array, kind: pa.DataType, *, coded: bool) -> pa.Array:
-    """The values in this type, or dictionary codes of such values."""
-    if coded:
-        kind = pa.dictionary(pa.int32(), kind)
-    return array if array.type == kind else array.cast(kind)
+    def _column(self, batch: pa.RecordBatch, name: str) -> pa.Array:
+        """A column that is read, in its type, or dictionary codes of such values."""
+        array, kind = batch.column(name), self.columns.field(name).type
+        if name in self.coded:
+            kind = pa.dictionary(pa.int32(), kind)
+        return array if array.type == kind else array.cast(kind)
 
 
 def _repeated(value: int | str | None, kind: pa.DataType, count: int) -> pa.Array:

@@ -1,7 +1,8 @@
 """The phases of a fragment as its tasks run them: messages in, results or messages out.
 
 Messages are :mod:`windrow.kernels.packing.messages`. Whole partitions need one phase, :func:`whole`, and so
-do slices that come with their halo, :func:`alone`. Other slices need several, with an exchange after each
+do slices that come with their halo, :func:`alone`. Tasks that read whole partitions from files need no
+exchange, :func:`read_whole`. Other slices need several, with an exchange after each
 but the last: :mod:`windrow.kernels.tasks.window_phases`, :mod:`windrow.kernels.tasks.match_phases`.
 """
 
@@ -36,6 +37,16 @@ def read(fragment: Fragment, batches: Batches, task: int = 0) -> Iterator[pa.Rec
     assert scan is not None
     numbers = (number for batch in batches for number in batch.column(0).to_pylist())
     return pack(fragment, (rows for number in numbers for rows in scan.read(number)), task)
+
+
+def read_whole(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """The results of whole partitions, each of which a task reads itself, from rows (task)."""
+    scan = fragment.scan
+    assert scan is not None
+    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
+        rows = chunks.gathered(scan.read(number))
+        if rows is not None:
+            yield from by_partitions(fragment, rows)
 
 
 def whole(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -93,7 +104,7 @@ def phases(fragment: Fragment) -> list[str]:
 PHASES = {
     phase.__name__: phase
     for phase in (
-        pack, read, whole, alone,
+        pack, read, read_whole, whole, alone,
         window_phases.summarise, window_phases.share, window_phases.chain, window_phases.compose,
         window_phases.finish,
         match_phases.guess, match_phases.follow, match_phases.gather, match_phases.emit,

@@ -77,14 +77,15 @@ _UNSTEADY = "NON_DETERMINISTIC_LATERAL_SUBQUERIES"
 class BoundWindow:
     """A window, its plan, and Spark's analysis: enough to run it and to explain it.
 
-    Once it is built, `reads` is EXPLAIN's line about who reads its rows, and `native` is set if Spark's OVER
-    finds the windows.
+    Once it is built, `reads` has EXPLAIN's lines about who reads its rows, `is_exchanged` says whether they
+    are exchanged, and `native` is set if Spark's OVER finds the windows.
     """
 
     window: Window
     draft: PlanDraft
     analyzer: SparkAnalyzer
     reads: tuple[str, ...] = ()
+    is_exchanged: bool = True
     native: Native | None = None
 
 
@@ -297,8 +298,9 @@ class WindowStage(KeyedRows):
         """The kernel's result, or these of its columns."""
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
-        scan, self.bound.reads = scanned.scan, scanned.lines
         layout = survey(self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable)
+        scan, self.bound.reads = scanned.for_layout(layout), scanned.lines
+        self.bound.is_exchanged = scan is None or not scan.has_whole_partitions
         read = self.read(keyed, types)
         key = keyed.schema[self.order[0].column]
         may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))

@@ -90,6 +90,7 @@ class BoundMatch:
     draft: MatchDraft
     analyzer: MatchTypes
     reads: tuple[str, ...] = ()
+    is_exchanged: bool = True
     halo: Halo | None = None
     is_followed: bool = False
     types: dict[str, DataType] = field(default_factory=dict)
@@ -291,10 +292,11 @@ class MatchStage(KeyedRows):
         if self.draft.requested and not self.gateway.plan_only:
             plan = replace(plan, answers=self.answers(plan, keyed, types))
         scanned = file_scan(self.gateway, keyed, self.partition)
-        scan, self.bound.reads = scanned.scan, scanned.lines
         self.bound.halo, self.bound.is_followed = matches_halo(plan), is_followed(plan)
         sliceable = self.bound.halo is not None or self.bound.is_followed
         layout = survey(self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable)
+        scan, self.bound.reads = scanned.for_layout(layout), scanned.lines
+        self.bound.is_exchanged = scan is None or not scan.has_whole_partitions
         key = pa.field(self.order[0].column, pa.null())
         halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)

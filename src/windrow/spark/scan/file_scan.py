@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,12 +21,14 @@ from pyspark.sql import DataFrame, SparkSession
 from windrow.kernels.computed.computed_operations import Computed, of_codes, only
 from windrow.kernels.computed.lookups import LookUp
 from windrow.kernels.packing.parquet_files import FilePart, FileScan
+from windrow.kernels.packing.shards import Layout
 from windrow.plan.arrow_types import arrow_type
 from windrow.spark.analysis.computed_columns import ComputedReading, Tables, condition_of, not_in_arrow
 from windrow.spark.analysis.plan_tree import SparkNode
 from windrow.spark.analysis.typed_values import Unread
 from windrow.spark.gateway import Gateway
 from windrow.spark.scan.footers import (
+    ORDERED_AS_STORED,
     Footer,
     coded,
     footers_of,
@@ -37,6 +40,7 @@ from windrow.spark.scan.footers import (
     span_of,
 )
 from windrow.spark.scan.joined_tables import JoinedTables
+from windrow.spark.scan.key_ranges import RowGroup, divided
 from windrow.spark.scan.planned_files import Constants, PlannedFiles, planned_files
 from windrow.spark.scan.row_groups import may_hold, of_directory, of_row_group
 
@@ -49,6 +53,7 @@ _TASK_BYTES = 128 << 20
 _MOST_PAIRS = 16  # of a row of the files with rows of tables: a task has the pairs of many rows in memory
 _MOST_BYTES = 512 << 20  # for one reader, as they are coded
 _MOST_ROWS = 4 << 20  # for one reader: repeated values are small in files, and large in memory
+_MOST_ALONE = 1 << 20  # rows that one task reads faster than several exchange them
 # Spark's settings that make it read a file in another way than Arrow
 _AS_WRITTEN = {
     "spark.sql.parquet.binaryAsString": "false",
@@ -63,12 +68,20 @@ class Scanned:
     """How tasks read rows themselves, None if Spark must read them; and the lines of EXPLAIN about it.
 
     There is no line for rows that come from no files. `ranges` has those of a column of the rows, as
-    :func:`windrow.spark.scan.footers.ranges_of`.
+    :func:`windrow.spark.scan.footers.ranges_of`. `whole` is the scan of so many tasks, or somewhat fewer,
+    that read whole partitions; None if the files cannot be divided so.
     """
 
     scan: FileScan | None = None
     lines: tuple[str, ...] = ()
     ranges: Callable[[str], list[tuple[int, int, int]] | None] = lambda _: None
+    whole: Callable[[int], FileScan | None] = lambda _: None
+
+    def for_layout(self, layout: Layout) -> FileScan | None:
+        """The scan; without long partitions, one of tasks that read whole partitions if there is one."""
+        if self.scan is None or layout.sequences:
+            return self.scan
+        return self.whole(layout.buckets) or self.scan
 
 
 @dataclass(frozen=True)
@@ -136,7 +149,29 @@ def _scanned(
         own = origins[name]
         return ranges_of(footers, own) if own in types and not _is_decimal(types[own]) else None
 
-    return Scanned(scan, tuple(lines), ranges)
+    def whole(count: int) -> FileScan | None:
+        if count > 1:
+            apart = (_tasks_by_key(files, key, count) for key in known)
+            found = next((one for one in apart if one is not None), None)
+        else:
+            found = (tuple(chain(*tasks)),) if scan.rows <= _MOST_ALONE else None
+        return None if found is None else replace(scan, tasks=found, has_whole_partitions=True)
+
+    return Scanned(scan, tuple(lines), ranges, whole)
+
+
+def _tasks_by_key(files: Sequence[_File], key: str, count: int) -> tuple[tuple[FilePart, ...], ...] | None:
+    """The parts of files that each of so many tasks reads, each with all rows of the keys that it has."""
+    ranges = ranges_of([file.footer for file in files], key, ORDERED_AS_STORED)
+    if ranges is None:
+        return None
+    parts = [_part(file, number) for file in files for number in file.footer.groups]
+    return divided([RowGroup(part, *one) for part, one in zip(parts, ranges, strict=True)], key, count)
+
+
+def _part(file: _File, group: int) -> FilePart:
+    """A row group as a part of its file."""
+    return FilePart(file.footer.path, (group,), file.footer.size, file.footer.changed_ns, file.values)
 
 
 def _is_decimal(kind: pa.DataType) -> bool:
@@ -297,8 +332,7 @@ def _tasks(
         if task and last is file:
             task[-1] = replace(task[-1], row_groups=(*task[-1].row_groups, number))
         else:
-            footer = file.footer
-            task.append(FilePart(footer.path, (number,), footer.size, footer.changed_ns, file.values))
+            task.append(_part(file, number))
         last = file
         before += rows
     return tuple(tuple(task) for task in tasks if task)

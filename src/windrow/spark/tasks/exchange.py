@@ -1,5 +1,6 @@
 """The exchanges of a fragment: rows are sent as packed Arrow chunks, and each shard goes to one task.
 
+    files ─▶ read_whole                                                            whole partitions
     columns ─▶ pack ─▶ exchange ─▶ whole                                           whole partitions
                                 ├▶ alone                                           slices with their halo
                                 └▶ summarise ─▶ exchange ─▶ share ─▶ … ─▶ finish   slices of long partitions
@@ -38,6 +39,9 @@ def run_fragment(
     If their names differ from the kernel's, `columns` has the kernel's name for each.
     """
     shards = fragment.layout.shards
+    if fragment.scan is not None and fragment.scan.has_whole_partitions:
+        tasks = tasks_of(rows.sparkSession, fragment.scan)
+        return map_in_arrow(tasks, _task(fragment, "read_whole", columns, result.names), result)
     if fragment.scan is None:
         packed = map_in_arrow(rows, _task(fragment, "pack"), MESSAGES)
     else:

@@ -60,14 +60,16 @@ def survey(
 
     A single sequence of files is cut by the statistics of the files instead, if these are in its order.
     """
-    scan = scanned.scan
     shuffled = Layout(_tasks(gateway, math.inf) if partition else 1)
-    if gateway.plan_only:
+    scan = scanned.scan
+    if gateway.plan_only and scan is None:
         return shuffled
     budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
     small = _small(gateway, rows, scan, budget)
     if small is not None:
         return Layout(_tasks(gateway, small, budget) if partition else 1)
+    if gateway.plan_only:
+        return shuffled
     ranges = scanned.ranges(order.column) if sliceable and scan is not None and not partition else None
     if scan is not None and ranges and has_values_of_codes(scan.schema.field(order.column).type):
         cuts = _cuts_between(ranges, order, _tasks(gateway, scan.rows, budget))
