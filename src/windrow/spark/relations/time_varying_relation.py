@@ -29,6 +29,8 @@ from windrow.syntax.sqltext import SqlText
 
 __all__ = ["AT", "DIFF", "ENTER", "LEAVE", "TimeVarying", "columns_of", "tick_of"]
 
+_CHANGE = "__change"
+
 
 @dataclass(frozen=True)
 class TimeVarying:
@@ -136,18 +138,13 @@ class TimeVarying:
         AnalysisError
             ``UNORDERABLE_TYPE`` for variants, which cannot be compared.
         """
-        both = F.array(
-            F.struct(F.col(ENTER).alias("at"), F.lit(1).alias("diff")),
-            F.struct(F.col(LEAVE).alias("at"), F.lit(-1).alias("diff")),
-        )
-        both_changes = self.frame.select(*self.columns, F.explode(both).alias("__change")).where(
-            F.col("__change.at") != NEVER
-        )
+        diff = F.when(F.col(_CHANGE) == ENTER, 1).otherwise(-1).cast("bigint")
+        # one operator that Spark compiles; `explode` would make an array of structs for each row
+        both = self.frame.unpivot([*map(F.col, self.columns)], [ENTER, LEAVE], _CHANGE, AT)
+        both_changes = both.where(F.col(AT) != NEVER)
         if self.since is not None:
-            both_changes = both_changes.where(F.col("__change.at") >= self.since)
-        changes = both_changes.select(
-            *self.columns, F.col("__change.at").alias(AT), F.col("__change.diff").cast("bigint").alias(DIFF)
-        )
+            both_changes = both_changes.where(F.col(AT) >= self.since)
+        changes = both_changes.select(*self.columns, AT, diff.alias(DIFF))
         if self.net_by is not None:
             return changes
         for name, column in zip(self.names, self.columns, strict=True):
