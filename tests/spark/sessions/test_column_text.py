@@ -41,6 +41,15 @@ def written(functions):
         (c("s")["f"], "s.f"),
         (c("m")[1], "m[1]"),
         (c("`a b`.`start`.end"), "`a b`.`start`.`end`"),
+        (functions.struct(c("s.v").alias("from"), "w"), "struct(s.v AS `from`, w)"),
+        (c("x").alias("y") + 1, "x + 1"),
+        (functions.timestamp_diff("day", "a", "b"), "timestampdiff(day, a, b)"),
+        (functions.timestamp_add("HOUR", c("n"), "a"), "timestampadd(HOUR, n, a)"),
+        (
+            functions.struct("a.x", "b").withField("b", lit(1)).withField("c", lit(2)),
+            "struct(a.x, 1 AS b, 2 AS c)",
+        ),
+        (functions.struct("a", c("v").alias("b")).dropFields("A", "z"), "struct(v AS b)"),
     ]
 
 
