@@ -29,7 +29,7 @@ from windrow.spark.jvm.column_trees import (
     columns_of_frames,
     sort_order,
 )
-from windrow.syntax.tokens import tokenize
+from windrow.syntax.tokens import tokenize, without_comment
 
 __all__ = [
     "ClauseArguments", "Expression", "Items", "Rows", "as_sql", "check_rows", "expression", "invalid",
@@ -62,14 +62,13 @@ class ClauseArguments:
         """
         if argument is not None:
             with _of_argument(argument):
-                tokens = tokenize(text)
-            if len(tokens) == 0:
+                text = without_comment(text)
+            if not text:
                 raise UsageError(
                     f"{argument} is empty",
                     condition="INVALID_ARGUMENT",
                     hint="write what it should be, or leave it out",
                 )
-            text = text[: tokens[-1].stop]
         self.parts.append((text, argument))
 
     def listed(self, words: str, items: Sequence[tuple[str, str]]) -> None:
@@ -205,7 +204,7 @@ def _run(
                 raise in_terms_of_rows(error, rows.columns) from None
             df = more
     gateway.frames[_INPUT] = df
-    with gateway.reading(sql) as read, _of_session(), gateway.translated():
+    with gateway.reading(sql) as read, _in_python(), gateway.translated():
         tokens = tokenize(read)
         statement = bind(tokens, (0, len(tokens)), relations={"df": _INPUT})
         assert statement is not None
@@ -225,15 +224,20 @@ def _of_argument(argument: str) -> Iterator[None]:
 
 
 @contextmanager
-def _of_session() -> Iterator[None]:
-    """Let the error about an unknown function say how a function of a session is called."""
+def _in_python() -> Iterator[None]:
+    """Let hints say what can be written in Python: there is no text with values, and FROM is ours."""
     try:
         yield
     except WindrowError as error:
         if error.condition == "UNRESOLVED_ROUTINE":
-            error.hint = error.hint or (
+            of_session = (
                 "a function over windows is of a session: pass session.register('t', df) in place of df"
             )
+            error.hint = error.hint or of_session
+        elif error.condition == "UNBOUND_SQL_PARAMETER":
+            error.hint = "write the value in the text, or a Column: F.col('s.val') < value"
+        elif error.condition.startswith("UNRESOLVED_COLUMN") and error.hint:
+            error.hint = error.hint.replace(" df.", " ")
         raise
 
 

@@ -29,6 +29,7 @@ def written(functions):
         (c("x").like("a%") | c("x").rlike("b"), "(x LIKE 'a%') OR (x RLIKE 'b')"),
         (lit("it's a \\"), "'it\\'s a \\\\'"),
         (functions.expr("PREV(v, 2) < v"), "PREV(v, 2) < v"),
+        (functions.expr("v < 1 -- low") & c("x"), "(v < 1) AND x"),
         (functions.call_function("prev", c("v"), lit(2)), "prev(v, 2)"),
         (functions.count("*"), "count(*)"),
         (functions.count_distinct("v"), "count(DISTINCT v)"),

@@ -138,6 +138,16 @@ def test_columns_of_the_dataframe_are_its_columns(rows):
             "select it from the result",
         ),
         (
+            lambda rows: windows(rows, start=boundary("s", when="s.val < :least")),
+            "start: parameter :least has no value",
+            "write the value in the text",
+        ),
+        (
+            lambda rows: windows(rows, order_by="dya"),
+            "order_by: ",
+            "did you mean day?",
+        ),
+        (
             lambda rows: windows(rows, select="total(s.day) AS t"),
             "select: ",
             "session.register('t', df)",
@@ -206,13 +216,12 @@ def test_values_that_an_argument_does_not_take_are_refused(rows, ask, message):
 
 
 def test_arguments_may_end_in_comments(rows):
-    frame = windows(
-        rows, start=boundary("s", when="s.val < 25 -- cold"), select=["s.day -- first", "COUNT(w) /* n */"]
-    )
+    cold = F.expr("s.val < 25 -- cold") & (F.col("s.day") > 1)
+    select = ["s.day -- first", "COUNT(w) /* n */"]
+    frame = windows(rows, start=boundary("s", when=cold), select=select)
     assert found(frame) == [(2, 1), (3, 2), (5, 2), (7, 1)]
-    frame = matches(
-        rows, pattern="a b -- two", define="b AS b.val < a.val -- falls", after_match="to next row -- all"
-    )
+    define = "b AS b.val < a.val -- falls"
+    frame = matches(rows, pattern="a b -- two", define=define, after_match="to next row -- all")
     assert found(frame) == [(1,), (4,)]
 
 

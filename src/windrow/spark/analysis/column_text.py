@@ -28,6 +28,7 @@ from windrow.spark.jvm.column_trees import (
     parts_of_name,
 )
 from windrow.syntax.sqltext import quoted
+from windrow.syntax.tokens import without_comment
 
 __all__ = ["NoTextError", "as_name", "column_text", "written_column"]
 
@@ -93,7 +94,7 @@ def _text(tree: ColumnTree) -> str:
         case FieldsChanged():
             return _text(_changed(tree))
         case WrittenColumn(sql, is_whole):
-            return sql if is_whole else f"({sql})"
+            return sql if is_whole else f"({without_comment(sql)})"
         case Star(written):
             return written
         case ColumnCall(name, arguments, is_distinct):
@@ -116,6 +117,8 @@ def _text(tree: ColumnTree) -> str:
 
 _WITHOUT_SQL = {
     **dict.fromkeys(("InvokeInlineUserDefinedFunction", "CommonInlineUserDefinedFunction"), _FUNCTION),
+    **dict.fromkeys(("PythonUDF", "PythonUDAF"), _FUNCTION),
+    "ResolvedStar": "df['*']",
     **dict.fromkeys(("Window", "WindowExpression"), "over()"),
     "SortOrder": "a direction",
 }
