@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import unquote
 
 from pyspark import SparkContext
@@ -248,11 +248,16 @@ def raising(
 
 
 def in_window_terms(
-    error: WindrowError, window: Window, fields: Iterable[str], side: Side | None
+    error: WindrowError,
+    window: Window,
+    fields: Iterable[str],
+    side: Side | None,
+    path: Sequence[str] | None = None,
 ) -> WindrowError:
     """Add to an error about an unknown name in a window's clause or SELECT what it could have meant.
 
-    `side` is the predicate's, None for the SELECT list after the clause.
+    `side` is the predicate's, None for the SELECT list after the clause. `path` is the unknown name if it is
+    not in the text.
     """
     error.located(window.sql)
     if error.condition == TWICE_IN_FROM:
@@ -283,7 +288,7 @@ def in_window_terms(
     at, clause = places.get(error.span.start, 0), places.get(window.span.start, 0)
     if tokens[at].is_name and is_of_subquery(tokens, at, tokens.parent[clause] + 1):
         return error
-    path = [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
+    path = path or [part.strip("` ") for part in error.sql[error.span.start : error.span.stop].split(".")]
     if error.condition.startswith("UNRESOLVED_COLUMN"):
         visible = window.visible(side) if side is not None else window.variables()
         hint = None

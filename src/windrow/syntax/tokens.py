@@ -18,7 +18,7 @@ from sqlglot.errors import TokenError
 
 from windrow.errors import ParseError, Span
 
-__all__ = ["Token", "TokenKind", "TokenList", "tokenize"]
+__all__ = ["Token", "TokenKind", "TokenList", "tokenize", "without_comment"]
 
 
 class TokenKind(Enum):
@@ -192,6 +192,16 @@ def tokenize(sql: str) -> TokenList:
     tokens = _read(sql)
     partner, parent = _pair(sql, tokens)
     return TokenList(sql, tuple(tokens), partner, parent)
+
+
+def without_comment(sql: str) -> str:
+    """The text without the comment at its end.
+
+    >>> without_comment("v > 3 -- hot")
+    'v > 3'
+    """
+    tokens = tokenize(sql)
+    return sql[: tokens[-1].stop] if len(tokens) else ""
 
 
 def _read(sql: str) -> list[Token]:

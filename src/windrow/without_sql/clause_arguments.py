@@ -6,8 +6,7 @@ argument at fault.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -16,19 +15,26 @@ from pyspark.sql import Column, DataFrame
 
 from windrow.algebra.bind import bind
 from windrow.algebra.bound_statement import BoundStatement
-from windrow.errors import NotSupportedError, ParseError, UsageError, WindrowError
+from windrow.errors import NotSupportedError, Span, UsageError, WindrowError
 from windrow.explain.explained import explain
 from windrow.relation import Relation
-from windrow.spark.analysis.column_text import column_text
+from windrow.spark.analysis.argument_columns import in_terms_of_rows
+from windrow.spark.analysis.column_text import NoTextError, as_name, written_column
 from windrow.spark.clauses.batch import build_window, run_statement
 from windrow.spark.gateway import Gateway
-from windrow.spark.jvm.column_trees import aliases_of, sort_order
-from windrow.syntax.sqltext import quoted
-from windrow.syntax.tokens import tokenize
+from windrow.spark.jvm.column_trees import (
+    aliases_of,
+    column_tree,
+    columns_identified,
+    columns_of_frames,
+    sort_order,
+)
+from windrow.syntax.tokens import tokenize, without_comment
 
 __all__ = [
-    "ClauseArguments", "Expression", "Items", "Rows", "as_name", "as_sql", "check_rows", "expression",
-    "name_in_from", "named_item", "numbered", "order_item", "refuse_direction", "run",
+    "ClauseArguments", "Expression", "Items", "Rows", "as_sql", "check_rows", "expression", "invalid",
+    "name_in_from", "named_item", "numbered", "order_item", "refuse_columns_of_others", "refuse_direction",
+    "refuse_no_items", "refuse_other_than", "run",
 ]  # fmt: skip
 
 _INPUT = "__input"
@@ -45,19 +51,24 @@ class ClauseArguments:
     parts: list[tuple[str, str | None]] = field(default_factory=list)
 
     def add(self, text: str, argument: str | None = None) -> None:
-        """Append SQL: fixed words, or an argument.
+        """Append SQL: fixed words, or an argument without the comment at its end.
 
         Raises
         ------
         ParseError
             For an argument with a bracket or a quote that is not closed.
+        UsageError
+            ``INVALID_ARGUMENT`` for an argument without any words.
         """
         if argument is not None:
-            try:
-                tokenize(text)
-            except ParseError as error:
-                error.message = f"{argument}: {error.message}"
-                raise
+            with _of_argument(argument):
+                text = without_comment(text)
+            if not text:
+                raise UsageError(
+                    f"{argument} is empty",
+                    condition="INVALID_ARGUMENT",
+                    hint="write what it should be, or leave it out",
+                )
         self.parts.append((text, argument))
 
     def listed(self, words: str, items: Sequence[tuple[str, str]]) -> None:
@@ -71,6 +82,15 @@ class ClauseArguments:
     def sql(self) -> str:
         """The whole text."""
         return "".join(text for text, _ in self.parts)
+
+    def span_of(self, argument: str) -> Span | None:
+        """Where an argument is in the text; None if it is not."""
+        at = 0
+        for text, of in self.parts:
+            if of == argument:
+                return Span(at, at + len(text))
+            at += len(text)
+        return None
 
     @contextmanager
     def named(self) -> Iterator[None]:
@@ -113,6 +133,38 @@ def check_rows(rows: object, function: str) -> None:
         )
 
 
+def refuse_columns_of_others(rows: DataFrame | Relation, arguments: Mapping[str, object]) -> None:
+    """Refuse Columns that were taken from other DataFrames: their names may mean other columns here.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_ARGUMENT``.
+    """
+    known: Collection[str] | None = None
+    for argument, item in _named_columns(arguments):
+        for column in columns_of_frames(column_tree(sort_order(item)[0])):
+            if known is None:
+                known = columns_identified(rows.df if isinstance(rows, Relation) else rows)
+            if column.of not in known:
+                name = ".".join(column.parts)
+                raise UsageError(
+                    f"{argument}: column {name} is of another DataFrame",
+                    condition="INVALID_ARGUMENT",
+                    hint=f"write F.col({name!r}) for a column of these rows, or join that DataFrame first",
+                )
+
+
+def _named_columns(arguments: Mapping[str, object]) -> Iterator[tuple[str, Column]]:
+    for argument, items in arguments.items():
+        if isinstance(items, Column):
+            yield argument, items
+        elif isinstance(items, Mapping):
+            yield from _named_columns({f"{argument}[{name!r}]": item for name, item in items.items()})
+        elif isinstance(items, list | tuple):
+            yield from _named_columns({f"{argument}[{number}]": item for number, item in enumerate(items)})
+
+
 def name_in_from(rows: DataFrame | Relation) -> str:
     """The name of the rows in FROM."""
     return rows.named[1] if isinstance(rows, Relation) and rows.named is not None else "df"
@@ -121,10 +173,12 @@ def name_in_from(rows: DataFrame | Relation) -> str:
 def run(
     rows: Rows,
     clause: ClauseArguments,
-    columns: Mapping[str, Column],
+    columns: Mapping[str, tuple[Column, str]],
     change: Callable[[BoundStatement], BoundStatement],
 ) -> Rows:
-    """Run a clause over rows with further `columns`; `change` adapts the bound statement."""
+    """Run a clause over rows with further `columns`, each with its argument; `change` adapts the bound
+    statement.
+    """
     with clause.named():
         if isinstance(rows, Relation):
             if rows.named is not None:
@@ -134,11 +188,23 @@ def run(
 
 
 def _run(
-    df: DataFrame, sql: str, columns: Mapping[str, Column], change: Callable[[BoundStatement], BoundStatement]
+    df: DataFrame,
+    sql: str,
+    columns: Mapping[str, tuple[Column, str]],
+    change: Callable[[BoundStatement], BoundStatement],
 ) -> Relation:
-    gateway = Gateway(df.sparkSession)
-    gateway.frames[_INPUT] = df.withColumns(dict(columns)) if columns else df
-    with gateway.reading(sql) as read:
+    gateway, rows = Gateway(df.sparkSession), df
+    for name, (column, argument) in columns.items():
+        with _of_argument(argument):
+            try:
+                with gateway.translated():
+                    more = df.withColumn(name, column)
+                    more.schema  # noqa: B018 - an error of the Column belongs here
+            except WindrowError as error:
+                raise in_terms_of_rows(error, rows.columns) from None
+            df = more
+    gateway.frames[_INPUT] = df
+    with gateway.reading(sql) as read, _in_python(), gateway.translated():
         tokens = tokenize(read)
         statement = bind(tokens, (0, len(tokens)), relations={"df": _INPUT})
         assert statement is not None
@@ -147,12 +213,40 @@ def _run(
         return Relation(frame, explain(statement, bound), gateway, made_of=bound)
 
 
+@contextmanager
+def _of_argument(argument: str) -> Iterator[None]:
+    """Let errors name an argument."""
+    try:
+        yield
+    except WindrowError as error:
+        error.message = f"{argument}: {error.message}"
+        raise
+
+
+@contextmanager
+def _in_python() -> Iterator[None]:
+    """Let hints say what can be written in Python: there is no text with values, and FROM is ours."""
+    try:
+        yield
+    except WindrowError as error:
+        if error.condition == "UNRESOLVED_ROUTINE":
+            of_session = (
+                "a function over windows is of a session: pass session.register('t', df) in place of df"
+            )
+            error.hint = error.hint or of_session
+        elif error.condition == "UNBOUND_SQL_PARAMETER":
+            error.hint = "write the value in the text, or a Column: F.col('s.val') < value"
+        elif error.condition.startswith("UNRESOLVED_COLUMN") and error.hint:
+            error.hint = error.hint.replace(" df.", " ")
+        raise
+
+
 # -- arguments as SQL ------------------------------------------------------------------------------
 
 
 def numbered(items: Items, argument: str) -> list[tuple[Expression, str]]:
     """The items, each with its name in errors."""
-    if isinstance(items, str | Column) or not isinstance(items, Iterable):
+    if isinstance(items, str | bytes | Column | Mapping) or not isinstance(items, Iterable):
         return [(expression(items, argument), argument)]
     names = ((item, f"{argument}[{number}]") for number, item in enumerate(items))
     return [(expression(item, name), name) for item, name in names]
@@ -168,11 +262,39 @@ def expression(item: object, argument: str) -> Expression:
     """
     if isinstance(item, str | Column):
         return item
-    raise UsageError(
-        f"{argument}: {item!r:.60} is neither SQL nor a Column",
-        condition="INVALID_ARGUMENT",
-        hint="write it as text, such as 'val < 25', or with pyspark.sql.functions",
-    )
+    raise invalid(argument, item, "neither SQL nor a Column", _WRITTEN)
+
+
+_WRITTEN = "write it as text, such as 'val < 25', or with pyspark.sql.functions"
+
+
+def invalid(argument: str, value: object, what: str, hint: str) -> UsageError:
+    """The error for a value that an argument does not take: `what` is as in "neither SQL nor a Column"."""
+    return UsageError(f"{argument}: {value!r:.60} is {what}", condition="INVALID_ARGUMENT", hint=hint)
+
+
+def refuse_other_than(kind: type, value: object, argument: str, hint: str) -> None:
+    """Refuse a value of another type than text, or than True and False.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_ARGUMENT``.
+    """
+    if not isinstance(value, kind):
+        raise invalid(argument, value, "not a text" if kind is str else "neither True nor False", hint)
+
+
+def refuse_no_items(items: object, argument: str, hint: str) -> None:
+    """Refuse a list without items.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_ARGUMENT``.
+    """
+    if isinstance(items, Sized) and len(items) == 0:
+        raise UsageError(f"{argument} is empty", condition="INVALID_ARGUMENT", hint=hint)
 
 
 _FIRST = "add it to the rows first, df.withColumn('x', …), and read x"
@@ -187,14 +309,11 @@ def as_sql(item: Expression, argument: str, hint: str = _FIRST) -> str:
         ``INVALID_ARGUMENT`` for a Column that is no SQL.
     """
     item = expression(item, argument)
-    text = item if isinstance(item, str) else column_text(item)
-    if not isinstance(text, str):
-        raise UsageError(
-            f"{argument}: the Column cannot be written as SQL; it may contain a Python function",
-            condition="INVALID_ARGUMENT",
-            hint=hint,
-        )
-    return text
+    try:
+        return item if isinstance(item, str) else written_column(item)
+    except NoTextError as reason:
+        message = f"{argument}: the Column cannot be written as SQL: it has {reason}"
+        raise UsageError(message, condition="INVALID_ARGUMENT", hint=hint) from None
 
 
 def named_item(item: Expression, argument: str, hint: str = _FIRST) -> str:
@@ -228,8 +347,3 @@ def refuse_direction(keys: Items) -> None:
             condition="INVALID_ARGUMENT",
             hint="leave .asc() and .desc() out; only order_by takes them",
         )
-
-
-def as_name(name: str) -> str:
-    """A name as SQL."""
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else quoted(name)

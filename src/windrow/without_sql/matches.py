@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Literal, get_args
 
+from pyspark.sql import Column
+
 from windrow.errors import refuse_unknown
+from windrow.spark.analysis.column_text import as_name
+from windrow.syntax.sqltext import quoted
 from windrow.tracebacks import brief
 from windrow.without_sql.clause_arguments import (
     ClauseArguments,
     Expression,
     Items,
     Rows,
-    as_name,
     as_sql,
     check_rows,
+    invalid,
     name_in_from,
     named_item,
     numbered,
     order_item,
+    refuse_columns_of_others,
     refuse_direction,
+    refuse_no_items,
+    refuse_other_than,
     run,
 )
 
@@ -42,6 +49,7 @@ Length = Expression | float | Decimal | datetime.timedelta
 """How long a match may last."""
 
 _ROWS_PER_MATCH: tuple[str, ...] = get_args(RowsPerMatch)
+_VARIABLE = re.compile(r"[A-Za-z_]\w*|`[^`]+`", re.ASCII)
 _SKIP = re.compile(r"\s*AFTER\s+MATCH\s+SKIP\s+", re.IGNORECASE)
 _LATER = "leave it out here, and select it from the result"
 
@@ -127,6 +135,18 @@ def match_recognize(
         )
     """
     check_rows(df, "match_recognize")
+    refuse_columns_of_others(
+        df,
+        {"partition_by": partition_by, "order_by": order_by, "measures": measures, "define": define}
+        | {"within": within, "duration": duration, "select": select},
+    )
+    refuse_no_items(select, "select", "leave it out for all columns")
+    refuse_other_than(str, pattern, "pattern", "write what stands in PATTERN (…), such as pattern='a b+ c?'")
+    rows_are = f"write one of {', '.join(map(repr, _ROWS_PER_MATCH))}"
+    refuse_other_than(str, rows_per_match, "rows_per_match", rows_are)
+    refuse_other_than(str, after_match, "after_match", "write after_match='to next row', or leave it out")
+    for argument, flag in (("inclusive", inclusive), ("timer_events", timer_events)):
+        refuse_other_than(bool, flag, argument, f"write {argument}=True, or leave it out")
     written = f"rows_per_match {rows_per_match!r}"
     output = " ".join(rows_per_match.lower().split()).replace(" per match", "")
     refuse_unknown(written, output, _ROWS_PER_MATCH, "INVALID_ARGUMENT")
@@ -156,12 +176,8 @@ def match_recognize(
             clause.add(f" {word} ")
             argument = word.partition(" ")[0].lower()
             clause.add(_length(length, argument), argument)
-    subsets = [
-        (f"{as_name(name)} = ({', '.join(members)})", f"subset[{name!r}]")
-        for name, members in (subset or {}).items()
-    ]
-    clause.listed("SUBSET", subsets)
-    clause.listed("DEFINE", list(_defines(define)))
+    clause.listed("SUBSET", list(_subsets(subset, pattern)))
+    clause.listed("DEFINE", list(_defines(define, pattern)))
     clause.add(")")
     return run(df, clause, {}, lambda statement: statement)
 
@@ -170,6 +186,7 @@ def _measures(measures: Items | Mapping[str, Expression]) -> Iterator[tuple[str,
     if isinstance(measures, Mapping):
         for name, item in measures.items():
             argument = f"measures[{name!r}]"
+            refuse_other_than(str, name, "measures", "write a name for each: measures={'top': 'MAX(b.val)'}")
             yield f"{as_sql(item, argument)} AS {as_name(name)}", argument
     else:
         yield from (
@@ -177,13 +194,37 @@ def _measures(measures: Items | Mapping[str, Expression]) -> Iterator[tuple[str,
         )
 
 
-def _defines(define: str | Mapping[str, Expression]) -> Iterator[tuple[str, str]]:
+def _subsets(subset: Mapping[str, Sequence[str]] | None, pattern: str) -> Iterator[tuple[str, str]]:
+    hint = "write the variables of each name: subset={'ab': ['a', 'b']}"
+    if not isinstance(subset, Mapping | None):
+        raise invalid("subset", subset, "no dict", hint)
+    for name, members in (subset or {}).items():
+        argument = f"subset[{name!r}]"
+        refuse_other_than(str, name, "subset", hint)
+        is_list = isinstance(members, Iterable) and not isinstance(members, str | bytes | Mapping)
+        listed = list(members) if is_list else []
+        if not listed or not all(isinstance(one, str) for one in listed):
+            raise invalid(argument, members, "no list of variables", hint)
+        variables = ", ".join(_variable(one, pattern) for one in listed)
+        yield f"{_variable(name, pattern)} = ({variables})", argument
+
+
+def _defines(define: str | Mapping[str, Expression], pattern: str) -> Iterator[tuple[str, str]]:
+    hint = "write the condition of each variable: define={'b': 'b.val > 3'}"
     if isinstance(define, str):
         yield define, "define"
-    else:
+    elif isinstance(define, Mapping):
         for name, item in define.items():
             argument = f"define[{name!r}]"
-            yield f"{as_name(name)} AS {as_sql(item, argument)}", argument
+            refuse_other_than(str, name, "define", hint)
+            yield f"{_variable(name, pattern)} AS {as_sql(item, argument)}", argument
+    else:
+        raise invalid("define", define, "neither a dict nor SQL", hint)
+
+
+def _variable(name: str, pattern: str) -> str:
+    """A variable as SQL, between backquotes if it is in the pattern: case matters there."""
+    return name if _VARIABLE.fullmatch(name) and quoted(name) not in pattern else quoted(name)
 
 
 def _per_match(rows_per_match: str) -> str:
@@ -192,6 +233,15 @@ def _per_match(rows_per_match: str) -> str:
 
 
 def _length(length: Length, argument: str) -> str:
+    hint = f"write a number, a timedelta, or {argument}='INTERVAL 10 MINUTES'"
     if isinstance(length, datetime.timedelta):
-        return f"INTERVAL {length // datetime.timedelta(microseconds=1)} MICROSECONDS"
-    return str(length) if isinstance(length, int | float | Decimal) else as_sql(length, argument)
+        written = f"{length // datetime.timedelta(microseconds=1)} MICROSECONDS"
+    elif isinstance(length, int | float | Decimal) and not isinstance(length, bool):
+        written = str(length)
+    elif isinstance(length, str | Column):
+        return as_sql(length, argument)
+    else:
+        raise invalid(argument, length, "no length of time", hint)
+    if not written[0].isdigit():
+        raise invalid(argument, length, "no length of time", hint)
+    return f"INTERVAL {written}" if isinstance(length, datetime.timedelta) else written

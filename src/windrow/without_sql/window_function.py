@@ -5,6 +5,7 @@ A Column that cannot be written as SQL, such as one with a Python function, is p
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -16,8 +17,8 @@ from windrow.algebra.window_node import Window
 from windrow.errors import UsageError, refuse_unknown
 from windrow.relation import Relation
 from windrow.spark.analysis.argument_columns import refuse_changing_column, refuse_over
-from windrow.spark.analysis.column_text import column_text
-from windrow.spark.jvm.column_trees import sort_order
+from windrow.spark.analysis.column_text import as_name, column_text
+from windrow.spark.jvm.column_trees import column_tree, columns_of_frames, sort_order
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.tracebacks import brief
 from windrow.without_sql.clause_arguments import (
@@ -25,15 +26,18 @@ from windrow.without_sql.clause_arguments import (
     Expression,
     Items,
     Rows,
-    as_name,
     as_sql,
     check_rows,
     expression,
+    invalid,
     name_in_from,
     named_item,
     numbered,
     order_item,
+    refuse_columns_of_others,
     refuse_direction,
+    refuse_no_items,
+    refuse_other_than,
     run,
 )
 
@@ -142,14 +146,23 @@ def window_by(
         )
     """
     check_rows(df, "window_by")
+    sides = (("label", label, False), ("start", start, only_start), ("end", end, only_end))
+    whens = {side: boundary.when for side, boundary, _ in sides if isinstance(boundary, Boundary)}
+    columns = {"partition_by": partition_by, "order_by": order_by, "select": select, **whens}
+    refuse_columns_of_others(df, columns)
+    refuse_no_items(select, "select", "leave it out for all columns")
+    refuse_other_than(str, name, "name", "write a name for the window, such as name='w'")
+    refuse_no_items(name, "name", "write a name for the window, such as name='w'")
+    for argument, flag in (("only_start", only_start), ("only_end", only_end)):
+        refuse_other_than(bool, flag, argument, f"write {argument}=True, or leave it out")
     known = ("sliding", "tumbling")
     refuse_unknown(f"window type {type!r}", str(type).lower(), known, "UNKNOWN_WINDOW_TYPE")
     if only_end and end is None:
         raise UsageError(
             "only_end needs an end", condition="MISSING_END", hint="pass end, or leave only_end out"
         )
-    opaque = _Opaque(is_possible=not isinstance(df, Relation) or df.named is None)
     clause = ClauseArguments()
+    opaque = _Opaque(clause, [] if isinstance(df, Relation) and df.named is not None else df.columns)
     clause.listed(
         "SELECT",
         [(named_item(item, argument, _LATER), argument) for item, argument in numbered(select, "select")],
@@ -162,11 +175,11 @@ def window_by(
         if argument == "partition_by":
             refuse_direction(keys)
         clause.listed(words, [(opaque.key(item, name), name) for item, name in numbered(keys, argument)])
-    sides = (("label", label, False), ("start", start, only_start), ("end", end, only_end))
     for side, boundary, only in sides:
         if boundary is not None:
             clause.add(f" {'ONLY ' if only else ''}{side.upper()} ")
-            clause.add(opaque.words(boundary, side), side)
+            words = opaque.words(boundary, side)
+            clause.add(words, side if words else None)
     clause.add(")")
     return run(df, clause, opaque.keys, opaque.put)
 
@@ -178,12 +191,13 @@ class _Opaque:
     """Columns that cannot be written as SQL.
 
     Keys become columns of the rows, and predicates go into the bound clause. That is possible only for rows
-    of a DataFrame.
+    of a DataFrame: those of `columns`, if there are any.
     """
 
-    def __init__(self, *, is_possible: bool) -> None:
-        self.is_possible = is_possible
-        self.keys: dict[str, Column] = {}
+    def __init__(self, clause: ClauseArguments, columns: Sequence[str]) -> None:
+        self.clause = clause
+        self.columns = [name.lower() for name in columns]
+        self.keys: dict[str, tuple[Column, str]] = {}
         self.conditions: dict[str, Column] = {}
 
     def key(self, item: Expression, argument: str) -> str:
@@ -191,27 +205,35 @@ class _Opaque:
         if isinstance(item, str):
             return item
         column, direction = sort_order(item)
-        if column_text(column) is not None or not self.is_possible:
+        if not self.columns or (column_text(column) is not None and not self.is_ambiguous(column)):
             return order_item(item, argument)
         name = f"__key{len(self.keys)}"
-        self.keys[name] = column
+        self.keys[name] = column, argument
         return f"{quoted(name)} {direction}".rstrip()
 
-    def words(self, boundary: str | Boundary, side: str) -> str:
+    def is_ambiguous(self, column: Column) -> bool:
+        """Whether it was taken from one of several DataFrames that have columns of its name."""
+        named = columns_of_frames(column_tree(column))
+        return any(self.columns.count(one.parts[0].lower()) > 1 for one in named)
+
+    def words(self, boundary: object, side: str) -> str:
         """A boundary in the clause's words."""
         if isinstance(boundary, str):
             return boundary
+        if not isinstance(boundary, Boundary):
+            hint = f"write {side}=boundary('s', when='s.val < 25'), or the words of the clause"
+            raise invalid(side, boundary, "neither a boundary nor SQL", hint)
         if boundary.unbounded:
             return "UNBOUNDED"
         variables = (boundary.row, boundary.at, boundary.prev, boundary.next)
         named = zip(("AS", "AT", "PREV AS", "NEXT AS"), variables, strict=True)
-        words = [f"{word} {as_name(name)}" for word, name in named if name is not None]
+        words = [f"{word} {_variable(name, side)}" for word, name in named if name is not None]
         when = boundary.when
         if when is not None and not isinstance(when, str):
             expression(when, side)
             refuse_changing_column(when)
             refuse_over(when)
-            if column_text(when) is None and self.is_possible:
+            if column_text(when) is None and self.columns:
                 self.conditions[side] = when
                 when = None
         if when is not None:
@@ -220,28 +242,38 @@ class _Opaque:
 
     def put(self, statement: BoundStatement) -> BoundStatement:
         """The statement with these Columns."""
-        window = statement.windows[0]
+        if not self.keys and not self.conditions:
+            return statement
+        # those of subqueries end before the clause that reads them
+        window = max(statement.windows, key=lambda one: one.span.stop)
         assert isinstance(window, Window)
-        window = replace(
+        changed = replace(
             window,
             rows=_rows(window, self.keys) if self.keys else window.rows,
             label=self.condition(window.label),
             start=self.condition(window.start) or window.start,
             end=self.condition(window.end),
         )
-        return replace(statement, windows=(window,))
+        windows = tuple(changed if one is window else one for one in statement.windows)
+        return replace(statement, windows=windows)
 
     def condition(self, boundary: window_node.WindowBoundary | None) -> window_node.WindowBoundary | None:
         """A boundary with its Column, if it has one."""
         if boundary is None or boundary.side.value not in self.conditions:
             return boundary
         column = self.conditions[boundary.side.value]
-        return replace(
-            boundary, when=window_node.WindowFragment(SqlText(), span=boundary.span, column=column)
-        )
+        span = self.clause.span_of(boundary.side.value) or boundary.span
+        return replace(boundary, when=window_node.WindowFragment(SqlText(), span=span, column=column))
 
 
-def _rows(window: Window, keys: dict[str, Column]) -> SqlText:
+def _variable(name: object, side: str) -> str:
+    if isinstance(name, str):
+        return as_name(name)
+    hint = "write names: boundary('s', at='sp', prev='p', next='n', when='s.val < 25')"
+    raise invalid(side, name, "no name of a variable", hint)
+
+
+def _rows(window: Window, keys: Iterable[str]) -> SqlText:
     """The window's input without the keys that are not among its columns."""
     hidden = SqlText.of(f"struct(* EXCEPT ({', '.join(map(quoted, keys))})")
     parts = [

@@ -123,7 +123,7 @@ def test_lengths_are_timedeltas_too(df):
         (lambda: {"pattern": "a b) (c"}, "PARSE_SYNTAX_ERROR", "pattern: "),
         (lambda: {"after_match": "to z"}, "UNKNOWN_VARIABLE", "after_match: "),
         (lambda: {"within": "soon"}, "UNKNOWN_FIELD", "within: "),
-        (lambda: {"within": [2]}, "INVALID_ARGUMENT", "within: [2] is neither SQL nor a Column"),
+        (lambda: {"within": [2]}, "INVALID_ARGUMENT", "within: [2] is no length of time"),
         (lambda: {"measures": F.max("b.p")}, "PARSE_SYNTAX_ERROR", "measures: measure has no name"),
         (lambda: {"measures": {"m": "MAX(b.p", "n": "1"}}, "PARSE_SYNTAX_ERROR", "measures['m']: "),
         (lambda: {"measures": ["1 AS n", "x.y AS m"]}, "UNKNOWN_VARIABLE", "measures[1]: "),

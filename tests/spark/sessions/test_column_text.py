@@ -29,6 +29,7 @@ def written(functions):
         (c("x").like("a%") | c("x").rlike("b"), "(x LIKE 'a%') OR (x RLIKE 'b')"),
         (lit("it's a \\"), "'it\\'s a \\\\'"),
         (functions.expr("PREV(v, 2) < v"), "PREV(v, 2) < v"),
+        (functions.expr("v < 1 -- low") & c("x"), "(v < 1) AND x"),
         (functions.call_function("prev", c("v"), lit(2)), "prev(v, 2)"),
         (functions.count("*"), "count(*)"),
         (functions.count_distinct("v"), "count(DISTINCT v)"),
@@ -41,6 +42,15 @@ def written(functions):
         (c("s")["f"], "s.f"),
         (c("m")[1], "m[1]"),
         (c("`a b`.`start`.end"), "`a b`.`start`.`end`"),
+        (functions.struct(c("s.v").alias("from"), "w"), "struct(s.v AS `from`, w)"),
+        (c("x").alias("y") + 1, "x + 1"),
+        (functions.timestamp_diff("day", "a", "b"), "timestampdiff(day, a, b)"),
+        (functions.timestamp_add("HOUR", c("n"), "a"), "timestampadd(HOUR, n, a)"),
+        (
+            functions.struct("a.x", "b").withField("b", lit(1)).withField("c", lit(2)),
+            "struct(a.x, 1 AS b, 2 AS c)",
+        ),
+        (functions.struct("a", c("v").alias("b")).dropFields("A", "z"), "struct(v AS b)"),
     ]
 
 

@@ -14,10 +14,11 @@ from pyspark.sql.types import DataType, StructType
 
 from windrow.algebra.names import IDENTITY, ROW
 from windrow.algebra.window_node import AggregateCall, Window, WindowBoundary, WindowFragment
-from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.errors import NotSupportedError, WindrowError
 from windrow.plan.arrow_types import contains
 from windrow.rules.known_types import has_plain_names
 from windrow.rules.types import INTEGERS
+from windrow.spark.analysis.argument_columns import not_boolean
 from windrow.spark.analysis.keyed_rows import refuse_unorderable
 from windrow.spark.analysis.known_aggregates import kernel_type, known_aggregate
 from windrow.spark.analysis.row_fields import as_variable, row_type, with_distinct_names
@@ -71,12 +72,7 @@ class SparkAnalyzer:
                 except PySparkException:
                     continue
             if kind not in ("boolean", "void"):
-                raise AnalysisError(
-                    f"predicate of {boundary.side.name} is of type {kind}, not boolean",
-                    condition="PREDICATE_NOT_BOOLEAN",
-                    sqlstate="42804",
-                    hint="write a condition, for example a comparison",
-                )
+                raise not_boolean(boundary, kind)
             if changes_by_run(found):
                 raise NotSupportedError(
                     f"predicate of {boundary.side.name} returns a different value in each run",

@@ -21,9 +21,11 @@ from pyspark.sql.types import DataType, StructType
 from windrow.algebra.names import IDENTITY, ROW, order_key, partition_key
 from windrow.algebra.physical import PlanDraft
 from windrow.algebra.window_node import Window, WindowBoundary
+from windrow.errors import WindrowError
 from windrow.plan.arrow_types import is_orderable
 from windrow.rules.kernel_plan import IS_LABEL, joined_position
 from windrow.spark.analysis.analyzer import SparkAnalyzer
+from windrow.spark.analysis.argument_columns import in_boundary_terms
 from windrow.spark.analysis.keyed_rows import sort_key
 from windrow.spark.analysis.row_fields import as_variable, row_type
 from windrow.spark.gateway import Gateway
@@ -165,7 +167,14 @@ class _JoinPlan:
         if boundary.when is None:
             return frame
         if boundary.when.column is not None:
-            return frame.filter(boundary.when.column)
+            try:
+                with self.gateway.translated():
+                    found = frame.filter(boundary.when.column)
+                    found.schema  # noqa: B018 - an error of the Column belongs here
+                    return found
+            except WindrowError as error:
+                fields = row_type(self.numbered).fieldNames()
+                raise in_boundary_terms(error, self.window, boundary, fields) from None
         query = SqlText.of(
             self.window.prefix, "SELECT * FROM ", RelationText("pairs"), " WHERE ", boundary.when.text
         )

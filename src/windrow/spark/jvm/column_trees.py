@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeAlias
 
 from pyspark import SparkContext
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -33,6 +33,7 @@ __all__ = [
     "ColumnCall",
     "ColumnPart",
     "ColumnTree",
+    "FieldsChanged",
     "Lambda",
     "LambdaVariable",
     "NamedColumn",
@@ -41,18 +42,23 @@ __all__ = [
     "WrittenColumn",
     "aliases_of",
     "column_tree",
+    "columns_identified",
+    "columns_of_frames",
     "parts_of_name",
     "sort_order",
 ]
 
+INTERNAL = {"timestampadd", "timestampdiff"}
+"""Functions of classic Spark that it calls internal, and that are SQL."""
 _SUFFIXES = {"ByteType": "Y", "ShortType": "S", "IntegerType": "", "LongType": "L"}
 
 
 @dataclass(frozen=True)
 class NamedColumn:
-    """A column, or a field of one."""
+    """A column, or a field of one; `of` identifies it if it was taken from a DataFrame, as ``df.x`` is."""
 
     parts: list[str]
+    of: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,16 +130,28 @@ class Aliased:
     """An expression with a name, or with a name for each of several columns."""
 
     value: ColumnTree
+    names: list[str]
+
+
+@dataclass(frozen=True)
+class FieldsChanged:
+    """A struct with another value of a field, or without the field if there is none."""
+
+    whole: ColumnTree
+    name: str
+    value: ColumnTree | None
 
 
 @dataclass(frozen=True)
 class Other:
-    """A part without SQL, such as a Python function."""
+    """A part without SQL, such as a Python function: its class in Spark."""
+
+    kind: str
 
 
 ColumnTree: TypeAlias = (
     "NamedColumn | WrittenColumn | Star | ColumnCall | Cast | Case | ColumnPart | Lambda"
-    " | LambdaVariable | Aliased | Other"
+    " | LambdaVariable | Aliased | FieldsChanged | Other"
 )
 
 
@@ -145,13 +163,29 @@ def column_tree(column: Column) -> ColumnTree:
 
 def aliases_of(column: Column) -> list[str]:
     """The aliases of a Column: several for a function that returns several columns."""
-    untyped: Any = column
-    if of_connect(column):
-        names = list(untyped._expr._alias) if type(untyped._expr).__name__ == "ColumnAlias" else []
-    else:
-        node = untyped._jc.node()
-        names = items_of(node.name()) if class_of(node) == "Alias" else []
-    return [str(name) for name in names]
+    tree = column_tree(column)
+    return tree.names if isinstance(tree, Aliased) else []
+
+
+def columns_of_frames(tree: ColumnTree) -> list[NamedColumn]:
+    """The columns in a tree that were taken from DataFrames."""
+    if isinstance(tree, NamedColumn):
+        return [tree] if tree.of is not None else []
+    found: list[NamedColumn] = []
+    pending: list[Any] = [getattr(tree, one.name) for one in fields(tree)]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, list | tuple):
+            pending += part
+        elif is_dataclass(part):
+            found += columns_of_frames(part)  # type: ignore[arg-type]
+    return found
+
+
+def columns_identified(frame: DataFrame) -> set[str]:
+    """What identifies the columns of a DataFrame of a classic session in Columns that were taken from it."""
+    untyped: Any = frame
+    return {str(one.exprId()) for one in items_of(untyped._jdf.queryExecution().analyzed().output())}
 
 
 def sort_order(column: Column) -> tuple[Column, str]:
@@ -194,7 +228,7 @@ def _java_tree(node: Any) -> ColumnTree:
         case "UnresolvedStar":
             target = node.unparsedTarget()
             return Star("*" if target.isEmpty() else str(target.get()))
-        case "UnresolvedFunction" if not node.isInternal():
+        case "UnresolvedFunction" if not node.isInternal() or node.functionName() in INTERNAL:
             return ColumnCall(node.functionName(), _java_trees(node.arguments()), node.isDistinct())
         case "Cast":
             mode = node.evalMode()
@@ -211,8 +245,28 @@ def _java_tree(node: Any) -> ColumnTree:
         case "UnresolvedNamedLambdaVariable":
             return LambdaVariable(str(node.name()))
         case "Alias":
-            return Aliased(_java_tree(node.child()))
-    return Other()
+            return Aliased(_java_tree(node.child()), [str(name) for name in items_of(node.name())])
+        case "UpdateFields":
+            value = node.valueExpression()
+            changed = _java_tree(value.get()) if value.isDefined() else None
+            return FieldsChanged(_java_tree(node.structExpression()), str(node.fieldName()), changed)
+        case "ExpressionColumnNode":
+            return _java_attribute(node.expression())
+    return Other(class_of(node))
+
+
+def _java_attribute(expression: Any) -> ColumnTree:
+    """A column that was taken from a DataFrame, or a field of it."""
+    match class_of(expression):
+        case "AttributeReference":
+            return NamedColumn([str(expression.name())], str(expression.exprId()))
+        case "GetStructField":
+            whole = _java_attribute(expression.child())
+            if isinstance(whole, NamedColumn):
+                return NamedColumn([*whole.parts, str(expression.extractFieldName())], whole.of)
+        case "Alias":
+            return _java_attribute(expression.child())
+    return Other(class_of(expression))
 
 
 def _java_trees(nodes: Any) -> list[ColumnTree]:
@@ -238,7 +292,7 @@ def _connect_tree(node: Any) -> ColumnTree:
             return NamedColumn(parts_of_name(node._unparsed_identifier))
         case "LiteralExpression":
             text = _connect_constant(node._value, node._dataType)
-            return Other() if text is None else WrittenColumn(text, is_whole=True)
+            return Other("a constant") if text is None else WrittenColumn(text, is_whole=True)
         case "SQLExpression":
             return WrittenColumn(node._expr)
         case "UnresolvedStar":
@@ -262,8 +316,13 @@ def _connect_tree(node: Any) -> ColumnTree:
         case "UnresolvedNamedLambdaVariable":
             return LambdaVariable(".".join(node._name_parts))
         case "ColumnAlias":
-            return Aliased(_connect_tree(node._child))
-    return Other()
+            return Aliased(_connect_tree(node._child), [str(name) for name in node._alias])
+        case "WithField":
+            changed = _connect_tree(node._valueExpr)
+            return FieldsChanged(_connect_tree(node._structExpr), node._fieldName, changed)
+        case "DropField":
+            return FieldsChanged(_connect_tree(node._structExpr), node._fieldName, None)
+    return Other(type(node).__name__)
 
 
 def _connect_trees(nodes: Any) -> list[ColumnTree]:
