@@ -73,21 +73,25 @@ def windowed(
 
 
 def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tuple[DataFrame, list[str]]:
-    """The stream's rows with the values of the bracket's expressions, and the names of the keys."""
+    """The stream's rows with the values of the bracket's expressions, and the columns of the keys."""
     name = item.source if isinstance(item.source, str) else "stream"
-    keys = [f"__p{number}" for number in range(len(item.partition_by))]
-    parts = [SqlText.of(text, f" AS {key}") for key, text in zip(keys, item.partition_by, strict=True)]
+    keys = [_column(stream, text) or f"__p{number}" for number, text in enumerate(item.partition_by)]
+    parts = [
+        SqlText.of(text, f" AS {key}")
+        for key, text in zip(keys, item.partition_by, strict=True)
+        if key not in stream.columns
+    ]
     if item.on is not None and item.distance is not None:
         parts += [
             SqlText.of("(", item.on, f") AS {_VALUE}"),
             SqlText.of("(", item.on, ") + (", item.distance, f") AS {_LIMIT}"),
         ]
-    if not parts:
-        return stream.frame, []
-    text = SqlText.of(
-        "SELECT *, ", SqlText.join(", ", parts), " FROM ", RelationText("rows"), f" AS {quoted(name)}"
-    )
-    rows = gateway.sql(text, {"rows": stream.frame})
+    rows = stream.frame
+    if parts:
+        text = SqlText.of(
+            "SELECT *, ", SqlText.join(", ", parts), " FROM ", RelationText("rows"), f" AS {quoted(name)}"
+        )
+        rows = gateway.sql(text, {"rows": rows})
     for key, written in zip(keys, item.partition_by, strict=True):
         kind = rows.schema[key].dataType
         if not is_orderable(kind):
@@ -110,6 +114,14 @@ def partition_keys(gateway: Gateway, stream: Stream, item: WindowedStream) -> tu
             ).otherwise(wrong),
         )
     return rows, keys
+
+
+def _column(stream: Stream, written: SqlText) -> str | None:
+    """The column of a stream that a key names; None for other expressions."""
+    tokens = tokenize(written.render())
+    if len(tokens) != 1 or not tokens[0].is_name:
+        return None
+    return next((name for name in stream.columns if name.lower() == tokens[0].name.lower()), None)
 
 
 def _place(written: SqlText) -> tuple[str | None, Span | None]:
@@ -199,7 +211,7 @@ def _planned(
     rows = rows.withColumn(ENTER, F.expr(entry))
     length = spec.granularity if spec.granularity is not None else spec.range_
     expires = f"{ENTER} + {length}L" if length is not None else f"{NEVER}L"
-    by_partition = f"PARTITION BY {', '.join(keys)}" if keys else ""
+    by_partition = f"PARTITION BY {', '.join(map(quoted, keys))}" if keys else ""
     order = f"{by_partition} ORDER BY {', '.join([ROWTIME, *stream.ties])}"
     if spec.by_value:
         # a row without a value pushes none out and stays
@@ -230,7 +242,7 @@ def _planned(
             f"e.{ROWTIME} AS {ENTER}",
         )
     if keys and spec.rows <= _FARTHEST:
-        following = Window.partitionBy(*keys).orderBy(ROWTIME, *stream.ties)
+        following = Window.partitionBy(*map(quoted, keys)).orderBy(ROWTIME, *stream.ties)
         rows = rows.withColumn(LEAVE, F.lead(entered, spec.rows).over(following))
     else:  # one sequence, which WINDOW BY cuts into slices
         rows = _window_by(
