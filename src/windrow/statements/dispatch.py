@@ -22,7 +22,7 @@ from windrow.statements.emit_statements import (
     may_be_view,
     remember_view,
 )
-from windrow.statements.execute_immediate import run_text
+from windrow.statements.execute_immediate import executes_unseen, run_text
 from windrow.statements.scripts.run_script import run_compound
 from windrow.statements.steps import run_steps
 from windrow.syntax.compounds import parse_compound
@@ -49,7 +49,7 @@ def run(
     executed = run_text(gateway, text, needs_session, lambda read: run(gateway, read, [], execution, catalog))
     if executed is not None:
         return executed
-    if _COMPOUND.match(text) and needs_session(text):
+    if _COMPOUND.match(text) and (gateway.checks or needs_session(text) or _may_execute_ours(gateway, text)):
         tokens = tokenize(text)
         if (script := parse_compound(tokens)) is not None:
             return run_compound(
@@ -69,6 +69,13 @@ def _needs_session(gateway: Gateway, catalog: Catalog, text: str) -> bool:
         return True
     with with_stored_views(gateway, catalog, text) as read:
         return read != text or may_read_expanded(text, catalog)
+
+
+def _may_execute_ours(gateway: Gateway, text: str) -> bool:
+    """Whether a script may execute texts of ours; on Connect those that it shows alone, as others may be
+    Spark's, of which it could not run all.
+    """
+    return not gateway.is_connect and executes_unseen(text)
 
 
 def _run_alone(

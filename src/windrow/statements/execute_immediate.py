@@ -26,9 +26,9 @@ from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import Piece, RelationText, SqlText
-from windrow.syntax.tokens import TokenList, tokenize
+from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
-__all__ = ["run_text"]
+__all__ = ["executes_unseen", "run_text"]
 
 _EXECUTE = re.compile(r"\bexecute\b.*?\bimmediate\b", re.IGNORECASE | re.DOTALL)
 
@@ -59,7 +59,7 @@ def run_text(
     using = next((at for at in places if tokens.word(at) == "USING"), stop)
     into = next((at for at in places if at < using and tokens.word(at) == "INTO"), using)
     query = _evaluated(gateway, piece_of(tokens, execute + 2, into))
-    if query is None or not is_ours(query):
+    if query is None or not (is_ours(query) or executes_unseen(query)):
         return None
     inner = tokenize(query)
     if inner.word(0) == "BEGIN":
@@ -77,6 +77,31 @@ def run_text(
             condition = "INVALID_STATEMENT_FOR_EXECUTE_INTO"
             raise _refused(inner, "INTO is for queries, and this is none", condition, "leave out INTO")
     return found if gateway.checks else _assigned(gateway, found, piece_of(tokens, into, using))
+
+
+def executes_unseen(text: str) -> bool:
+    """Whether a text executes others that it does not show, as those of variables.
+
+    >>> executes_unseen("EXECUTE IMMEDIATE q"), executes_unseen("BEGIN EXECUTE IMMEDIATE 'SELECT 1'; END")
+    (True, False)
+    """
+    if _EXECUTE.search(text) is None:
+        return False
+    tokens = tokenize(text)
+    executed = (
+        at + 2
+        for at in range(len(tokens) - 2)
+        if tokens.word(at) == "EXECUTE" and tokens.word(at + 1) == "IMMEDIATE"
+    )
+    return any(not _is_shown(tokens, at) for at in executed)
+
+
+def _is_shown(tokens: TokenList, at: int) -> bool:
+    """Whether the text to execute, which begins here, is a string, and executes no others."""
+    after = tokens.word(at + 1)
+    is_whole = at + 1 == len(tokens) or tokens.is_symbol(at + 1, ";") or after in ("INTO", "USING")
+    shown = tokens[at].text
+    return tokens[at].kind is TokenKind.STRING and is_whole and _EXECUTE.search(shown) is None
 
 
 def _assigned(gateway: Gateway, found: Relation, into: SqlText) -> Relation:

@@ -180,9 +180,23 @@ def meant_syntax(sql: str, span: Span) -> str | None:
     >>> meant_syntax("SELECT a b c FROM t", Span(11, 12))
     'is a comma missing? write a comma before c'
     """
-    guesses = [_meant_watermark, meant_unit, meant_one_row_each, meant_keyword]
+    guesses = [_meant_watermark, meant_unit, meant_one_row_each, _label_of_script, meant_keyword]
     guesses += [missing_comma, _extra_comma]
     return next((hint for guess in guesses if (hint := guess(sql, span)) is not None), None)
+
+
+def _label_of_script(sql: str, span: Span) -> str | None:
+    """The hint for a label before a whole script, which may only be before blocks in one.
+
+    >>> _label_of_script("l: BEGIN SELECT 1; END l", Span(0, 1))
+    'write BEGIN l: BEGIN … END l; END: blocks in a script have labels'
+    """
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    if at != 0 or not tokens.is_symbol(1, ":") or tokens.word(2) != "BEGIN":
+        return None
+    label = tokens[0].text
+    return f"write BEGIN {label}: BEGIN … END {label}; END: blocks in a script have labels"
 
 
 def misspelt_word(sql: str, span: Span, hint: str) -> Span:

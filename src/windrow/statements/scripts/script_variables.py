@@ -27,6 +27,8 @@ from windrow.syntax.tokens import TokenKind, TokenList
 __all__ = ["VariableScope", "Variables"]
 
 _SESSION = "session"
+_READ_RELATIONS = frozenset({"FROM", "UPDATE", "MERGE"})
+"""Words of statements in which a name may be a column."""
 _numbers = itertools.count(1)
 
 
@@ -171,15 +173,12 @@ class Variables:
         return {self.tokens[stop - 1].name: (first, stop) for first, stop in found if first < stop}
 
     def _labelled(self, part: Range, at: int, aside: Sequence[VariableScope]) -> str | None:
-        """The name of a variable with its label; it is first read as a column if the label names more."""
+        """The name of a variable with its label; beside relations it is first read as a column, as in Spark."""
         tokens = self.tokens
         label, name = tokens[at].name.lower(), self.folded(tokens[at + 2].name)
         found = _named([one for one in (*self.scopes, *aside) if one.label == label], name)
-        is_relation = found is not None and any(
-            tokens.is_name(one) and tokens[one].name.lower() == label and not tokens.is_symbol(one + 1, ".")
-            for one in range(*part)
-        )
-        return None if is_relation and self.columns.setdefault(tokens[at].start, True) else found
+        may_be_column = found is not None and any(tokens.word(one) in _READ_RELATIONS for one in range(*part))
+        return None if may_be_column and self.columns.setdefault(tokens[at].start, True) else found
 
     def is_no_column(self, error: WindrowError) -> bool:
         """Whether an error is of a column that is missing, in place of which a variable is read from now."""
