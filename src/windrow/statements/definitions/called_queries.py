@@ -240,6 +240,9 @@ def _around(
     scope = _scope(tokens, at)
     source = None if scope is None else scope.source
     is_beyond = any(_reads_beyond(tokens, at, one) for one in arguments)
+    is_beyond = is_beyond and not (source and _is_of_spark(gateway, _selected(tokens, arguments, source)))
+    if next(scopes(tokens, at, _clauses(tokens)), None) is None and not begins_relation(tokens, at):
+        gateway.sql(SqlText.of("SELECT ", _all(tokens, arguments)))  # there are no columns
     if scope is None or source is None or is_beyond or any(reads_rows(tokens, one) for one in arguments):
         first = first_of_call(tokens, at)
         in_from = begins_relation(tokens, first) and tokens.word(first - 1) != "LATERAL"
@@ -274,20 +277,27 @@ def _refuse_unresolved(
     """
     if visible_ctes(tokens, at):
         return
-    relations = SqlText.of(" FROM ", piece_of(tokens, *source))
-    listed = SqlText.join(", ", [piece_of(tokens, *one) for one in arguments])
     try:
-        gateway.sql(SqlText.of("SELECT ", listed, relations))
+        gateway.sql(_selected(tokens, arguments, source))
     except WindrowError as error:
         is_of_columns = error.condition.startswith(("AMBIGUOUS", "UNRESOLVED_COLUMN"))
-        if is_of_columns and _is_of_spark(gateway, relations):
+        if is_of_columns and _is_of_spark(gateway, SqlText.of("SELECT * FROM ", piece_of(tokens, *source))):
             raise
 
 
-def _is_of_spark(gateway: Gateway, relations: SqlText) -> bool:
-    """Whether Spark alone can read these relations, after FROM."""
+def _all(tokens: TokenList, arguments: Sequence[Range]) -> SqlText:
+    return SqlText.join(", ", [piece_of(tokens, *one) for one in arguments])
+
+
+def _selected(tokens: TokenList, arguments: Sequence[Range], source: Range) -> SqlText:
+    """The arguments for each row of these relations."""
+    return SqlText.of("SELECT ", _all(tokens, arguments), " FROM ", piece_of(tokens, *source))
+
+
+def _is_of_spark(gateway: Gateway, query: SqlText) -> bool:
+    """Whether Spark alone can answer a query."""
     try:
-        gateway.sql(SqlText.of("SELECT *", relations))
+        gateway.sql(query)
     except WindrowError:
         return False
     return True

@@ -10,6 +10,8 @@ FROM t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.edits import Edits
 from windrow.algebra.rewriting.outer_values import filters
@@ -52,8 +54,7 @@ def calls_of_two_queries(
 ) -> SqlText | None:
     """The text with the values of the first such call as a relation of its subquery; None if there is none.
 
-    Calls stay where they are, and are reported, if a relation or column is of both queries, over groups, and
-    where FROM takes no further relation.
+    Calls stay where they are, and are reported, over groups, and where FROM takes no further relation.
     """
     clauses: list[BlockText | MatchRelation] = [*find_window_queries(tokens), *find_matches(tokens)]
     calls = list(every_call(tokens, functions))
@@ -66,10 +67,10 @@ def calls_of_two_queries(
         select, (inner, outer) = select_at(tokens, call[0]), around[:2]
         if select is None or not _can_join(tokens, call, select, inner, outer):
             continue
-        if not _reads_both(tokens, call, inner, outer, columns_of):
+        is_clear = _reads_both(tokens, call, inner, outer, columns_of)
+        if is_clear is None:
             continue
-        source, guards = _source(tokens, inner, outer, calls, columns_of)
-        values = GivenValues(tokens, call, source, Edits(tokens), Edits(tokens), guards)
+        values = _values(tokens, call, inner, outer, calls, columns_of, is_clear=is_clear)
         found = (
             _joined(values, select, inner)
             if visible_ctes(tokens, at) or values.is_known(columns_of)
@@ -84,7 +85,7 @@ def _can_join(
     tokens: TokenList, call: Range, select: SelectText, inner: VisibleRelations, outer: VisibleRelations
 ) -> bool:
     """Whether the relations of both queries can be joined, and those of the inner one with the values."""
-    if inner.source is None or outer.source is None or not inner.names.isdisjoint(outer.names):
+    if inner.source is None or outer.source is None:
         return False
     is_next = (depth_of(tokens, call[0], inner), depth_of(tokens, call[0], outer)) == (0, 1)
     is_whole = inner.is_whole and (outer.is_whole or tokens.word(outer.at - 1) == "LATERAL")
@@ -98,16 +99,21 @@ def _can_join(
 
 def _reads_both(
     tokens: TokenList, call: Range, inner: VisibleRelations, outer: VisibleRelations, columns_of: ColumnsOf
-) -> bool:
-    """Whether each column is of one of the two queries, and some of each."""
+) -> bool | None:
+    """Whether no relation or column is of both queries; None if the call does not read columns of each.
+
+    What the inner query has is read from it.
+    """
     operands = operands_of_call(tokens, call)
     named = {tokens[at].name.lower() for at in operands if tokens.is_symbol(at + 1, ".")}
     bare = {tokens[at].name.lower() for at in operands} - named
     columns = [_columns(tokens, one, columns_of) if bare else set[str]() for one in (inner, outer)]
     own, beyond = (names | scope.names for names, scope in zip(columns, (inner, outer), strict=True))
-    is_clear = (columns[0] & columns[1] | aliases_around(tokens, call)).isdisjoint(bare)
-    read = named | bare
-    return is_clear and read <= own | beyond and not own.isdisjoint(read) and not beyond.isdisjoint(read)
+    read, of_outer = named | bare, (named | bare) - own
+    is_known = of_outer <= beyond and (aliases_around(tokens, call) & bare).isdisjoint(of_outer)
+    if not is_known or not of_outer or not read & own:
+        return None
+    return own.isdisjoint(beyond & read) and inner.names.isdisjoint(outer.names)
 
 
 def _columns(tokens: TokenList, scope: VisibleRelations, columns_of: ColumnsOf) -> set[str]:
@@ -120,35 +126,54 @@ def _columns(tokens: TokenList, scope: VisibleRelations, columns_of: ColumnsOf) 
     return set(map(str.lower, found))
 
 
-def _source(
+def _values(
     tokens: TokenList,
+    call: Range,
     inner: VisibleRelations,
     outer: VisibleRelations,
     calls: list[int],
     columns_of: ColumnsOf,
-) -> tuple[SqlText, list[SqlText]]:
-    """The relations of both queries with what WHERE says of them, and what it says in the inner one.
+    *,
+    is_clear: bool,
+) -> GivenValues:
+    """The values of the call over the relations of both queries, with what WHERE says of them.
 
-    Conditions with calls are left out.
+    These are joined, or those of the inner one are behind LATERAL if names would be unclear. Conditions with
+    calls are left out.
     """
     assert inner.source is not None
     assert outer.source is not None
-    beyond = piece_of(tokens, *outer.source)
-    source = SqlText.of(beyond, ", ", piece_of(tokens, *inner.source))
+    beyond, own = piece_of(tokens, *outer.source), piece_of(tokens, *inner.source)
+    source = SqlText.of(beyond, ", ", own)
 
-    def conditions(scope: VisibleRelations, relations: SqlText) -> list[SqlText]:
+    def conditions(scope: VisibleRelations, query: Callable[[Range], SqlText]) -> list[SqlText]:
         def is_known(condition: Range) -> bool:
             try:
-                columns_of(SqlText.of("SELECT ", piece_of(tokens, *condition), " FROM ", relations))
+                columns_of(query(condition))
             except WindrowError:
                 return False
             return True
 
         return filters(tokens, scope, lambda start, stop: piece_of(tokens, start, stop), calls, is_known)
 
-    guards = conditions(inner, source)
-    where = [*conditions(outer, beyond), *guards]
-    return SqlText.of(source, " WHERE ", SqlText.join(" AND ", where)) if where else source, guards
+    def of_inner(condition: Range) -> SqlText:
+        selected = SqlText.of("SELECT ", piece_of(tokens, *condition), " FROM ")
+        if is_clear:
+            return SqlText.of(selected, source)
+        return SqlText.of("SELECT * FROM ", beyond, ", LATERAL (", selected, own, ")")
+
+    guards = conditions(inner, of_inner)
+    where = conditions(outer, lambda one: SqlText.of("SELECT ", piece_of(tokens, *one), " FROM ", beyond))
+    if is_clear:
+        source = SqlText.of(source, _where([*where, *guards]))
+        return GivenValues(tokens, call, source, Edits(tokens), Edits(tokens), guards)
+    outside = beyond, _where(where)
+    inside = SqlText.of(own, _where(guards))
+    return GivenValues(tokens, call, inside, Edits(tokens), Edits(tokens), guards, outside)
+
+
+def _where(conditions: list[SqlText]) -> SqlText:
+    return SqlText.of(" WHERE ", SqlText.join(" AND ", conditions)) if conditions else SqlText()
 
 
 def _joined(values: GivenValues, select: SelectText, inner: VisibleRelations) -> SqlText | None:
