@@ -19,11 +19,13 @@ from windrow.algebra.scopes import VisibleRelations, scopes
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import rows_change_by_run
+from windrow.statements.definitions.calls_over_selects import ColumnsOf
 from windrow.statements.definitions.function_calls import (
     alone_in_lateral,
     every_call,
     first_of_call,
     is_of_relation,
+    lambda_around,
     reads_rows,
     select_around,
 )
@@ -40,7 +42,7 @@ from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import opens_query, own_relations, subqueries
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["COLUMN", "RESULT", "names_of_columns", "query_of_call"]
+__all__ = ["COLUMN", "RESULT", "names_of_columns", "query_of_call", "refuse_unknown_columns"]
 
 RESULT, COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argument"
 """Names of the relation that a function's query is, and of its columns."""
@@ -64,13 +66,10 @@ def query_of_call(
     assert function is not None
     select = select_around(tokens, at)
     if select is not None and select.is_in("ORDER", at):
-        raise NotSupportedError(
-            f"function {function.name} contains windows, so it cannot be called in ORDER BY",
-            condition="UNSUPPORTED_QUERY",
-            sql=tokens.sql,
-            span=tokens.span(first_of_call(tokens, at), tokens.partner[at + 1] + 1),
-            hint="select it with a name, and order by that name",
-        )
+        raise _refused(tokens, at, function, "ORDER BY", "select it with a name, and order by that name")
+    if lambda_around(tokens, at) is not None:
+        hint = "explode the array in FROM, and call it there for each element"
+        raise _refused(tokens, at, function, "a lambda function", hint)
     arguments = arguments_of(tokens, at, function)
     given = [argument for argument in arguments if not isinstance(argument, str)]
     values = [
@@ -97,6 +96,38 @@ def query_of_call(
     is_named = alias_after(tokens, close, len(tokens)) is not None
     named = "" if is_named or not is_of_relation(tokens, at) else f" AS {quoted(function.name)}"
     return (first_of_call(tokens, at), close), query.render() + named
+
+
+def refuse_unknown_columns(
+    tokens: TokenList, at: int, functions: KnownFunctions, columns_of: ColumnsOf
+) -> None:
+    """Refuse a call whose arguments read columns that are not there, as the relations that they are of show.
+
+    Raises
+    ------
+    WindrowError
+        About the column.
+    """
+    function, scope = functions.called(tokens, at), _scope(tokens, at)
+    assert function is not None
+    given = [one for one in arguments_of(tokens, at, function) if not isinstance(one, str)]
+    if not given or scope is None or scope.source is None or visible_ctes(tokens, at):
+        return
+    try:
+        columns_of(_selected(tokens, given, scope.source))
+    except WindrowError as error:
+        if error.sqlstate in ("42702", "42703", "42704"):
+            raise
+
+
+def _refused(tokens: TokenList, at: int, function: SqlFunction, where: str, hint: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"function {function.name} contains windows, so it cannot be called in {where}",
+        condition="UNSUPPORTED_QUERY",
+        sql=tokens.sql,
+        span=tokens.span(first_of_call(tokens, at), tokens.partner[at + 1] + 1),
+        hint=hint,
+    )
 
 
 def _compared(

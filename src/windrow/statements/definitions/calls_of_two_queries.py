@@ -38,6 +38,7 @@ from windrow.statements.definitions.function_calls import (
 )
 from windrow.statements.definitions.stored_functions import KnownFunctions
 from windrow.statements.definitions.values_of_calls import GivenValues
+from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
@@ -47,6 +48,13 @@ from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["calls_of_two_queries"]
+
+_ONE = "__one"
+_ONE_VALUE = (
+    "SELECT IF(COUNT(*) > 1, raise_error('a subquery for one value returned more than one row'),"
+    f" ANY_VALUE({_ONE}.__value)) FROM ("
+)
+"""What a subquery for one value is around one that may return several rows."""
 
 
 def calls_of_two_queries(
@@ -70,12 +78,13 @@ def calls_of_two_queries(
         is_clear = _reads_both(tokens, call, inner, outer, columns_of)
         if is_clear is None:
             continue
-        values = _values(tokens, call, inner, outer, calls, columns_of, is_clear=is_clear)
-        found = (
-            _joined(values, select, inner)
-            if visible_ctes(tokens, at) or values.is_known(columns_of)
-            else None
+        ways = (
+            _values(tokens, call, inner, outer, calls, columns_of, is_clear=one)
+            for one in ([True, False] if is_clear else [False])
         )
+        known = (one for one in ways if visible_ctes(tokens, at) or one.is_known(columns_of))
+        values = next(known, None)
+        found = None if values is None else _joined(values, select, inner)
         if found is not None:
             return found
     return None
@@ -180,6 +189,9 @@ def _joined(values: GivenValues, select: SelectText, inner: VisibleRelations) ->
     """The text with the table of values in FROM; None if a star would have its columns."""
     assert inner.source is not None
     tokens, row, edits = values.tokens, unused_name(values.tokens), Edits(values.tokens)
+    is_one = _is_for_one_value(tokens, select)
+    if is_one:
+        edits.put(select.range[0], _ONE_VALUE)
     edits.put(inner.source[1], ", (", values.table(), f") AS {row}")
     where, condition = select.part("WHERE"), values.condition(row)
     if where is None:
@@ -189,4 +201,14 @@ def _joined(values: GivenValues, select: SelectText, inner: VisibleRelations) ->
     is_hidden = put_column(edits, select, values.call, values.names(row))
     if where is not None:
         edits.put(where[1], ")")
+    if is_one:
+        edits.put(select.range[1], f") AS {_ONE}(__value)")
     return edits.text(0, len(tokens)) if is_hidden else None
+
+
+def _is_for_one_value(tokens: TokenList, select: SelectText) -> bool:
+    """Whether a subquery is for one value of rows that are not aggregated: Spark cannot run all joins there."""
+    opened = tokens.parent[select.range[0]]
+    is_whole = opened >= 0 and (opened + 1, tokens.partner[opened]) == select.range
+    is_other = tokens.word(opened - 1) in ("EXISTS", "IN", "LATERAL") or begins_relation(tokens, opened)
+    return is_whole and not is_other and not reads_rows(tokens, select.items)
