@@ -12,10 +12,12 @@ from windrow.relation import Relation
 from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
+from windrow.spark.scan.files_in_text import may_name_files
 from windrow.statements.classification import as_select, is_of_spark, is_ours, only_statement
 from windrow.statements.definitions.session_functions import (
     calls_functions,
 )
+from windrow.statements.definitions.stored_text import refuse_files
 from windrow.statements.definitions.stored_views import create_stored_view, with_stored_views
 from windrow.statements.definitions.view_expansion import may_read_expanded
 from windrow.statements.emit_statements import (
@@ -85,6 +87,8 @@ def _run_alone(
     with gateway.reading(text) as written, _evaluated(gateway, catalog, written) as evaluated:
         read = written if evaluated is None else evaluated
         left = positional if evaluated is None else []
+        if may_name_files(read):
+            refuse_files(tokenize(read))
         stored = _stored_view(gateway, catalog, read, left, execution)
         if stored is not None:
             return stored

@@ -21,6 +21,7 @@ from windrow.spark.jvm.plans import selected_texts
 from windrow.statements.classification import only_statement
 from windrow.statements.composed import RunQuery
 from windrow.statements.definitions.stored_text import literal
+from windrow.statements.values_on_connect import values_on_connect
 from windrow.syntax.compounds import QUERIES
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -43,7 +44,7 @@ def run_text(
     AnalysisError
         ``SQL_SCRIPT_IN_EXECUTE_IMMEDIATE``; ``INVALID_STATEMENT_FOR_EXECUTE_INTO``.
     NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` for arguments on Spark Connect, which does not show their values.
+        ``UNSUPPORTED_STATEMENT`` for nested arguments on Spark Connect, which does not show their values.
     WindrowError
         Spark's, about the statement; those of the text show the text.
     """
@@ -129,11 +130,8 @@ def _with_values(gateway: Gateway, inner: TokenList, tokens: TokenList, using: R
     whole = SqlText.of(Piece(inner.sql, inner.sql))
     if not marks and using[0] == using[1]:
         return whole
-    if marks and gateway.is_connect and using[0] < using[1]:
-        what = "USING for a text with windows on Spark Connect"
-        hint = "let the text read variables of the session"
-        raise unsupported_statement(tokens, using[0], what, hint)
-    selected = literal("SELECT " + (", ".join(inner.text(*mark) for mark in marks) or "1"))
+    names = [inner.text(*mark) for mark in marks]
+    selected = literal("SELECT " + (", ".join(names) or "1"))
     try:
         frame = gateway.sql(SqlText.of("EXECUTE IMMEDIATE ", selected, " ", piece_of(tokens, *using)))
     except WindrowError as error:
@@ -141,7 +139,16 @@ def _with_values(gateway: Gateway, inner: TokenList, tokens: TokenList, using: R
             error.sql, error.span = inner.sql, inner.span(marks[0][0], marks[-1][1])
             error.hint = "write a value for each ? after USING, or USING value AS name for :name"
         raise
-    values = selected_texts(frame) if marks else []
+    values: list[str] | None = []
+    if marks and gateway.is_connect:
+        kinds = [one.dataType for one in frame.schema.fields]
+        values = values_on_connect(gateway, names, kinds, piece_of(tokens, *using))
+    elif marks:
+        values = selected_texts(frame)
+    if values is None:
+        what = "USING of arrays, maps and structs for a text with windows on Spark Connect"
+        hint = "let the text read variables of the session"
+        raise unsupported_statement(tokens, using[0], what, hint)
     places = [inner.span(*mark) for mark in marks]
     return whole.with_words(inner.sql, dict(zip(places, values, strict=True)))
 

@@ -207,7 +207,7 @@ def _joined(values: GivenValues, select: SelectText, inner: VisibleRelations) ->
 
 
 def _is_for_one_value(tokens: TokenList, select: SelectText) -> bool:
-    """Whether a subquery is for one value of rows that are not aggregated: Spark cannot run all joins there."""
+    """Whether a subquery is for one value, and may have several rows: Spark cannot run all joins there."""
     opened = tokens.parent[select.range[0]]
     is_whole = opened >= 0 and (opened + 1, tokens.partner[opened]) == select.range
     is_other = tokens.word(opened - 1) in ("EXISTS", "IN", "LATERAL") or begins_relation(tokens, opened)

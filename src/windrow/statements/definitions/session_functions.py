@@ -26,7 +26,13 @@ from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.statements.composed import RunQuery
-from windrow.statements.definitions.called_queries import COLUMN, RESULT, names_of_columns, query_of_call, refuse_unknown_columns
+from windrow.statements.definitions.called_queries import (
+    COLUMN,
+    RESULT,
+    names_of_columns,
+    query_of_call,
+    refuse_unknown_columns,
+)
 from windrow.statements.definitions.calls_in_aggregates import calls_in_aggregates
 from windrow.statements.definitions.calls_in_clauses import calls_in_clauses
 from windrow.statements.definitions.calls_in_pipes import calls_in_pipe

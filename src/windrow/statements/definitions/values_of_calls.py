@@ -42,7 +42,7 @@ class GivenValues:
     guards
         Conditions of WHERE there: arguments are not computed where one of them does not hold.
     outer
-        The relations and conditions of a query around, of which the source reads columns as if it stood there.
+        The relations of a query around, and WHERE over them: the source reads columns of their rows.
     """
 
     tokens: TokenList

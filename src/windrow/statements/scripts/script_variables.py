@@ -173,7 +173,7 @@ class Variables:
         return {self.tokens[stop - 1].name: (first, stop) for first, stop in found if first < stop}
 
     def _labelled(self, part: Range, at: int, aside: Sequence[VariableScope]) -> str | None:
-        """The name of a variable with its label; beside relations it is first read as a column, as in Spark."""
+        """The name of a variable with its label; beside relations it is first read as a column."""
         tokens = self.tokens
         label, name = tokens[at].name.lower(), self.folded(tokens[at + 2].name)
         found = _named([one for one in (*self.scopes, *aside) if one.label == label], name)
