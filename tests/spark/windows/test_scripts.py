@@ -240,6 +240,21 @@ def test_texts_that_a_script_does_not_show_may_have_windows(session, script, wan
     session.sql("DROP TEMPORARY VARIABLE text")
 
 
+def test_variables_with_labels_are_arguments_of_functions_over_windows(session):
+    body = f"RETURN SELECT MAX(COUNT(w)) FROM t {WINDOWS.replace('15', 'least')}"
+    session.sql(f"CREATE TEMPORARY FUNCTION longest(least INT) RETURNS INT {body}")
+    script = (
+        "BEGIN l: BEGIN DECLARE x, y INT = 15; SELECT i, longest(l.y + i) AS a, longest(l.x) AS b"
+        " FROM (SELECT i, named_struct('x', v) AS l FROM t); END; END"
+    )
+    assert rows(session.sql(script.replace("l.y", "y"))) == (
+        ["i", "a", "b"], [(1, 2, 2), (2, 2, 4), (3, 2, None), (4, 2, 1)]
+    )  # fmt: skip
+    script = "BEGIN q: BEGIN DECLARE x INT = 15; SELECT i, longest(q.x) AS a FROM t; END; END"
+    assert rows(session.sql(script)) == (["i", "a"], [(1, 2), (2, 2), (3, 2), (4, 2)])
+    session.sql("DROP TEMPORARY FUNCTION longest")
+
+
 def test_scripts_are_checked(session):
     session.check("BEGIN DECLARE x INT DEFAULT 1; SET kept = 99; SELECT x; END")
     assert rows(session.sql("SELECT kept")) == (["kept"], [(8,)])

@@ -118,7 +118,8 @@ def _reads_both(
     bare = {tokens[at].name.lower() for at in operands} - named
     columns = [_columns(tokens, one, columns_of) if bare else set[str]() for one in (inner, outer)]
     own, beyond = (names | scope.names for names, scope in zip(columns, (inner, outer), strict=True))
-    read, of_outer = named | bare, (named | bare) - own
+    read = named | bare
+    of_outer = read - own - {"session"}  # that of variables
     is_known = of_outer <= beyond and (aliases_around(tokens, call) & bare).isdisjoint(of_outer)
     if not is_known or not of_outer or not read & own:
         return None
