@@ -30,7 +30,7 @@ def values_on_connect(
 
     >>> from pyspark.sql.types import IntegerType
     >>> _written("5", IntegerType()), _written(None, BinaryType()), _written("4F", BinaryType())
-    ("CAST('5' AS INT)", 'CAST(NULL AS BINARY)', "X'4F'")
+    ("CAST('5' AS int)", 'CAST(NULL AS binary)', "X'4F'")
     """
     if any(isinstance(kind, ArrayType | MapType | StructType | VariantType) for kind in kinds):
         return None

@@ -248,7 +248,7 @@ def test_variables_with_labels_are_arguments_of_functions_over_windows(session):
         " FROM (SELECT i, named_struct('x', v) AS l FROM t); END; END"
     )
     assert rows(session.sql(script.replace("l.y", "y"))) == (
-        ["i", "a", "b"], [(1, 2, 2), (2, 2, 4), (3, 2, None), (4, 2, 1)]
+        ["i", "a", "b"], [(1, 2, 2), (2, 2, 2), (3, 2, None), (4, 2, 1)]
     )  # fmt: skip
     script = "BEGIN q: BEGIN DECLARE x INT = 15; SELECT i, longest(q.x) AS a FROM t; END; END"
     assert rows(session.sql(script)) == (["i", "a"], [(1, 2), (2, 2), (3, 2), (4, 2)])

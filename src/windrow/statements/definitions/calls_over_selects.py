@@ -273,7 +273,7 @@ class _Lifted:
         """An argument of a call, if it begins here and all of it is computed below."""
         tokens, found = self.tokens, (at, ends.get(at, at))
         read = {tokens[one].name.lower() for one in range(*found) if may_be_operand(tokens, one)}
-        is_above = any(found[0] <= one < found[1] for one in self.calls) or read & self._late_names()
+        is_above = any(one in range(*found) for one in self.calls) or bool(read & self._late_names())
         has_alias = any(self._aliased((one, one + 1)) != (one, one + 1) for one in range(*found))
         is_above = is_above or any(self._is_beyond(one) for one in range(*found))
         return None if is_above or has_alias or not read else found

@@ -12,6 +12,7 @@ from windrow.statements.definitions.stored_text import called_name
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.operands import may_be_operand
+from windrow.syntax.patterns.match_nodes import MatchRelation
 from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.query_parts import begins_window_by, find_window_queries, is_set_operator, level_around
 from windrow.syntax.select_list import aliased, without_distinct
@@ -138,7 +139,8 @@ def depth_of(tokens: TokenList, at: int, scope: VisibleRelations) -> int:
 
 def names_beyond(tokens: TokenList, select: SelectText) -> frozenset[str]:
     """The names of relations, in lower case, that only queries around a SELECT have."""
-    first, clauses = select.items[0], [*find_window_queries(tokens), *find_matches(tokens)]
+    first = select.items[0]
+    clauses: list[BlockText | MatchRelation] = [*find_window_queries(tokens), *find_matches(tokens)]
     own, outer = set[str](), set[str]()
     for scope in scopes(tokens, first, clauses):
         (own if depth_of(tokens, first, scope) == 0 else outer).update(scope.names)
