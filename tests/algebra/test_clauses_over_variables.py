@@ -86,6 +86,17 @@ def test_aggregates_over_windows_that_having_chooses_are_around() -> None:
     )
 
 
+def test_aggregates_of_such_subqueries_are_around_where_having_chooses_windows() -> None:
+    value = INNER.replace("1 FROM", "MAX(a.v) FROM")
+    assert around(f"SELECT s.k, MAX({value}) AS m FROM t {CLAUSE} HAVING EXISTS {INNER} GROUP BY s.k") == (
+        "SELECT `__inside0` AS `k`, MAX("
+        + READ.format("__inside1").replace("1 FROM", "MAX(a.v) FROM")
+        + ") AS m FROM (SELECT s.k AS `__inside0`, s.v AS `__inside1` FROM t … ) AS `__around` WHERE EXISTS "
+        + READ.format("__inside1")
+        + " GROUP BY `__inside0`"
+    )
+
+
 def test_having_of_groups_with_such_a_subquery_chooses_rows_of_the_query_inside() -> None:
     assert around(
         f"SELECT s.v, COUNT(*) AS n FROM t {CLAUSE} GROUP BY s.v HAVING n > 1 AND EXISTS {INNER}"

@@ -12,17 +12,19 @@ from windrow.relation import Relation
 from windrow.spark.analysis.evaluated_lengths import with_lengths
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
+from windrow.spark.scan.files_in_text import may_name_files
 from windrow.statements.classification import as_select, is_of_spark, is_ours, only_statement
 from windrow.statements.definitions.session_functions import (
     calls_functions,
 )
+from windrow.statements.definitions.stored_text import refuse_files
 from windrow.statements.definitions.stored_views import create_stored_view, with_stored_views
 from windrow.statements.definitions.view_expansion import may_read_expanded
 from windrow.statements.emit_statements import (
     may_be_view,
     remember_view,
 )
-from windrow.statements.execute_immediate import run_text
+from windrow.statements.execute_immediate import executes_unseen, run_text
 from windrow.statements.scripts.run_script import run_compound
 from windrow.statements.steps import run_steps
 from windrow.syntax.compounds import parse_compound
@@ -49,7 +51,7 @@ def run(
     executed = run_text(gateway, text, needs_session, lambda read: run(gateway, read, [], execution, catalog))
     if executed is not None:
         return executed
-    if _COMPOUND.match(text) and needs_session(text):
+    if _COMPOUND.match(text) and (gateway.checks or needs_session(text) or _may_execute_ours(gateway, text)):
         tokens = tokenize(text)
         if (script := parse_compound(tokens)) is not None:
             return run_compound(
@@ -71,6 +73,13 @@ def _needs_session(gateway: Gateway, catalog: Catalog, text: str) -> bool:
         return read != text or may_read_expanded(text, catalog)
 
 
+def _may_execute_ours(gateway: Gateway, text: str) -> bool:
+    """Whether a script may execute texts of ours; on Connect those that it shows alone, as others may be
+    Spark's, of which it could not run all.
+    """
+    return not gateway.is_connect and executes_unseen(text)
+
+
 def _run_alone(
     gateway: Gateway, text: str, positional: list[Any], execution: str, catalog: Catalog | None
 ) -> Relation:
@@ -78,6 +87,8 @@ def _run_alone(
     with gateway.reading(text) as written, _evaluated(gateway, catalog, written) as evaluated:
         read = written if evaluated is None else evaluated
         left = positional if evaluated is None else []
+        if may_name_files(read):
+            refuse_files(tokenize(read))
         stored = _stored_view(gateway, catalog, read, left, execution)
         if stored is not None:
             return stored

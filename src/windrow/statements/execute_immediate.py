@@ -21,14 +21,15 @@ from windrow.spark.jvm.plans import selected_texts
 from windrow.statements.classification import only_statement
 from windrow.statements.composed import RunQuery
 from windrow.statements.definitions.stored_text import literal
+from windrow.statements.values_on_connect import values_on_connect
 from windrow.syntax.compounds import QUERIES
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import Piece, RelationText, SqlText
-from windrow.syntax.tokens import TokenList, tokenize
+from windrow.syntax.tokens import TokenKind, TokenList, tokenize
 
-__all__ = ["run_text"]
+__all__ = ["executes_unseen", "run_text"]
 
 _EXECUTE = re.compile(r"\bexecute\b.*?\bimmediate\b", re.IGNORECASE | re.DOTALL)
 
@@ -43,7 +44,7 @@ def run_text(
     AnalysisError
         ``SQL_SCRIPT_IN_EXECUTE_IMMEDIATE``; ``INVALID_STATEMENT_FOR_EXECUTE_INTO``.
     NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` for arguments on Spark Connect, which does not show their values.
+        ``UNSUPPORTED_STATEMENT`` for nested arguments on Spark Connect, which does not show their values.
     WindrowError
         Spark's, about the statement; those of the text show the text.
     """
@@ -59,7 +60,7 @@ def run_text(
     using = next((at for at in places if tokens.word(at) == "USING"), stop)
     into = next((at for at in places if at < using and tokens.word(at) == "INTO"), using)
     query = _evaluated(gateway, piece_of(tokens, execute + 2, into))
-    if query is None or not is_ours(query):
+    if query is None or not (is_ours(query) or executes_unseen(query)):
         return None
     inner = tokenize(query)
     if inner.word(0) == "BEGIN":
@@ -77,6 +78,31 @@ def run_text(
             condition = "INVALID_STATEMENT_FOR_EXECUTE_INTO"
             raise _refused(inner, "INTO is for queries, and this is none", condition, "leave out INTO")
     return found if gateway.checks else _assigned(gateway, found, piece_of(tokens, into, using))
+
+
+def executes_unseen(text: str) -> bool:
+    """Whether a text executes others that it does not show, as those of variables.
+
+    >>> executes_unseen("EXECUTE IMMEDIATE q"), executes_unseen("BEGIN EXECUTE IMMEDIATE 'SELECT 1'; END")
+    (True, False)
+    """
+    if _EXECUTE.search(text) is None:
+        return False
+    tokens = tokenize(text)
+    executed = (
+        at + 2
+        for at in range(len(tokens) - 2)
+        if tokens.word(at) == "EXECUTE" and tokens.word(at + 1) == "IMMEDIATE"
+    )
+    return any(not _is_shown(tokens, at) for at in executed)
+
+
+def _is_shown(tokens: TokenList, at: int) -> bool:
+    """Whether the text to execute, which begins here, is a string, and executes no others."""
+    after = tokens.word(at + 1)
+    is_whole = at + 1 == len(tokens) or tokens.is_symbol(at + 1, ";") or after in ("INTO", "USING")
+    shown = tokens[at].text
+    return tokens[at].kind is TokenKind.STRING and is_whole and _EXECUTE.search(shown) is None
 
 
 def _assigned(gateway: Gateway, found: Relation, into: SqlText) -> Relation:
@@ -104,11 +130,8 @@ def _with_values(gateway: Gateway, inner: TokenList, tokens: TokenList, using: R
     whole = SqlText.of(Piece(inner.sql, inner.sql))
     if not marks and using[0] == using[1]:
         return whole
-    if marks and gateway.is_connect and using[0] < using[1]:
-        what = "USING for a text with windows on Spark Connect"
-        hint = "let the text read variables of the session"
-        raise unsupported_statement(tokens, using[0], what, hint)
-    selected = literal("SELECT " + (", ".join(inner.text(*mark) for mark in marks) or "1"))
+    names = [inner.text(*mark) for mark in marks]
+    selected = literal("SELECT " + (", ".join(names) or "1"))
     try:
         frame = gateway.sql(SqlText.of("EXECUTE IMMEDIATE ", selected, " ", piece_of(tokens, *using)))
     except WindrowError as error:
@@ -116,7 +139,16 @@ def _with_values(gateway: Gateway, inner: TokenList, tokens: TokenList, using: R
             error.sql, error.span = inner.sql, inner.span(marks[0][0], marks[-1][1])
             error.hint = "write a value for each ? after USING, or USING value AS name for :name"
         raise
-    values = selected_texts(frame) if marks else []
+    values: list[str] | None = []
+    if marks and gateway.is_connect:
+        kinds = [one.dataType for one in frame.schema.fields]
+        values = values_on_connect(gateway, names, kinds, piece_of(tokens, *using))
+    elif marks:
+        values = selected_texts(frame)
+    if values is None:
+        what = "USING of arrays, maps and structs for a text with windows on Spark Connect"
+        hint = "let the text read variables of the session"
+        raise unsupported_statement(tokens, using[0], what, hint)
     places = [inner.span(*mark) for mark in marks]
     return whole.with_words(inner.sql, dict(zip(places, values, strict=True)))
 

@@ -180,9 +180,23 @@ def meant_syntax(sql: str, span: Span) -> str | None:
     >>> meant_syntax("SELECT a b c FROM t", Span(11, 12))
     'is a comma missing? write a comma before c'
     """
-    guesses = [_meant_watermark, meant_unit, meant_one_row_each, meant_keyword]
+    guesses = [_meant_watermark, meant_unit, meant_one_row_each, _label_of_script, meant_keyword]
     guesses += [missing_comma, _extra_comma]
     return next((hint for guess in guesses if (hint := guess(sql, span)) is not None), None)
+
+
+def _label_of_script(sql: str, span: Span) -> str | None:
+    """The hint for a label before a whole script, which may only be before blocks in one.
+
+    >>> _label_of_script("l: BEGIN SELECT 1; END l", Span(0, 1))
+    'write BEGIN l: BEGIN … END l; END: blocks in a script have labels'
+    """
+    tokens = _tokens(sql)
+    at = _at(tokens, span)
+    if at != 0 or not tokens.is_symbol(1, ":") or tokens.word(2) != "BEGIN":
+        return None
+    label = tokens[0].text
+    return f"write BEGIN {label}: BEGIN … END {label}; END: blocks in a script have labels"
 
 
 def misspelt_word(sql: str, span: Span, hint: str) -> Span:
@@ -341,21 +355,29 @@ def named_like_variable(sql: str, span: Span, clause: Span, rows: Collection[str
     """The hint for a condition after the WINDOW BY at `clause` that uses a variable, of `rows`, as a value.
 
     A column of SELECT may have the variable's name, which hides it there.
+
+    >>> named_like_variable("SELECT (e = s) + 1", Span(7, 18), Span(18, 18), ["s", "e"])
+    'a comparison of rows is true or false: write IF(e = s, 1, 0) for a number'
     """
     tokens = _tokens(sql)
     variables = {name.lower() for name in rows}
+    compared = None
     for at in range(len(tokens)):
         name = tokens[at].name
         is_part = tokens.is_symbol(at + 1, ".") or tokens.is_symbol(at - 1, ".")
         is_read = span.start <= tokens[at].start < span.stop and name.lower() in variables
         if not is_read or is_part or not tokens[at].is_name:
             continue
+        if any(tokens.is_symbol(one, "=") for one in (at - 1, at + 1)):
+            first = at - 2 * tokens.is_symbol(at - 1, "=")
+            compared = compared or tokens.text(first, first + 3)
+            continue
         if name.lower() in map(str.lower, aliases_before(sql, clause)):
             return (
                 f"rename the variable or the alias: {name} is the row variable here, not the column of SELECT"
             )
         return f"compare a column, such as {name}.x: {name} is a row"
-    return None
+    return compared and f"a comparison of rows is true or false: write IF({compared}, 1, 0) for a number"
 
 
 def aliases_before(sql: str, clause: Span) -> list[str]:

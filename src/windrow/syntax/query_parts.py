@@ -50,7 +50,9 @@ def split_statements(tokens: TokenList) -> list[Range]:
     found, start, depth, begun = [], 0, 0, 0  # the last: where a statement within a script begins
     for index in tokens.level(0, len(tokens)):
         word, is_first = tokens.word(index), index == begun
-        if word == "BEGIN" and (index == start or (depth and (is_first or _leads(tokens, begun, index)))):
+        is_label = tokens.is_symbol(index - 1, ":") and index - 2 == start
+        is_whole = index == start or is_label
+        if word == "BEGIN" and (is_whole or (depth and (is_first or _leads(tokens, begun, index)))):
             depth += 1
         elif depth and word == "END" and is_first and tokens.word(index + 1) not in _OTHER_ENDS:
             depth -= 1

@@ -82,6 +82,9 @@ spark.sql("DROP FUNCTION counted")
 spark.sql("DROP TABLE stored")
 scripted = windows("s.k, s.i, least", "e.v > s.v + least - 3")
 answers["script"] = rows(session.sql(f"BEGIN DECLARE least INT = 3; SELECT 1; {scripted}; END"))
+executed = windows("s.i, ? AS a, ? AS b, CAST(? AS STRING) AS c, hex(?) AS d, ? AS e", "e.v > s.v + ? + 4")
+using = "'it''s', typeof(1.5BD), TIMESTAMP'2024-02-29 01:02:03.000004', X'4F', CAST(NULL AS INT), 3"
+answers["executed"] = rows(session.sql(f"EXECUTE IMMEDIATE '{executed}' USING {using}"))
 answers["nested"] = rows(
     session.sql(
         "SELECT COUNT(x) AS n FROM (" + windows("s.k, s.i, SUM(w.v) AS v", "e.v > s.v") + ")"
@@ -266,6 +269,10 @@ def test_the_session_is_one_of_spark_connect(answers):
         ("stored view", [["a", 5], ["b", 3]]),
         ("stored function", [["a", 5], ["b", 3]]),
         ("nested", [[1], [4]]),
+        (
+            "executed",
+            [[i, "it's", "decimal(2,1)", "2024-02-29 01:02:03.000004", "4F", None] for i in (1, 1, 2, 2, 3)],
+        ),
         ("script", [["a", 1, 3], ["a", 2, 3], ["a", 3, 3], ["b", 1, 3], ["b", 2, 3]]),
         ("window_by", [["a", 1, 2], ["a", 2, 1], ["b", 1, 1], ["b", 2, 1]]),
         ("CQL", CHANGES),

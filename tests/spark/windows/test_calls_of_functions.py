@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import windrow
-from windrow.errors import ExecutionError, NotSupportedError
+from windrow.errors import AnalysisError, ExecutionError, NotSupportedError
 
 CLAUSE = (
     "WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s WHEN s.v < least"
@@ -108,6 +108,15 @@ def rows(frame):
         "SELECT c.*, b.name FROM b JOIN b AS d ON b.v = d.v FULL JOIN t AS c ON b.v > c.v"
         " AND NOT EXISTS (SELECT 1 FROM t WHERE t.i = f(d.v))",
         "SELECT * FROM b WHERE EXISTS (SELECT MAX(t.i) + 8 AS name FROM t HAVING f(name) > 0)",
+        "SELECT name FROM b WHERE v IN (SELECT f(b.v + v) FROM t)",
+        "SELECT name, (SELECT MAX(f(b.v + i + q.v)) FROM b, LATERAL (SELECT 3 AS i) WHERE q.v <> b.v"
+        " AND v > 1) AS x FROM b AS q WHERE q.v > 0",
+        "SELECT name, (SELECT SUM(f(38 DIV (v - 1 - b.v))) FROM t WHERE v - 1 <> b.v) AS s FROM b",
+        "SELECT (SELECT SUM(x.v) FROM (SELECT *, struct(7 AS v) AS b FROM t) AS x WHERE x.i > f(b.v)) FROM b",
+        "SELECT name, (SELECT t.i FROM t WHERE t.k = 'a' AND f(t.v + b.v) > 2) AS x FROM b WHERE v = 1",
+        "SELECT (SELECT COUNT(*) FROM t GROUP BY k HAVING f(MAX(t.v) + b.v) > 2) AS x FROM b WHERE v = 1",
+        "SELECT name FROM b WHERE EXISTS (SELECT k, COUNT(*) FROM t GROUP BY k"
+        " HAVING f(MAX(t.v) + length(name) + 1) > 2 AND MIN(i) < b.v)",
         "SELECT v + 8 AS v, COUNT(*) AS c FROM t GROUP BY v HAVING f(v) > 1 AND f(v) + c < 9",
         "SELECT MAX(t.i) + 17 AS v, COUNT(*) AS c FROM t HAVING f(v + c - 5) > 1 AND v > 3",
         "SELECT f(col1) FROM VALUES (9), (19)",
@@ -328,7 +337,7 @@ def test_several_values_of_a_call_are_an_error(session):
             " DEFINE A AS longest(A.v) > 0) FROM t",
             "MATCH_RECOGNIZE in FROM",
         ),
-        ("SELECT name FROM b WHERE v IN (SELECT longest(b.v + v) FROM t)", "in a subquery in FROM"),
+        ("SELECT transform(array(1, v), x -> longest(x)) FROM b", "explode the array in FROM"),
         ("SELECT COUNT(DISTINCT *) FROM b WHERE 1 IN (SELECT i FROM t WHERE i > longest(b.v))", "a subquery"),
         (
             "SELECT hash(*) FROM b WHERE 1 IN (SELECT i FROM t WHERE i > longest(b.v))",
@@ -337,11 +346,6 @@ def test_several_values_of_a_call_are_an_error(session):
         ("FROM b |> WHERE 1 IN (SELECT t.i FROM t WHERE t.i > longest(b.v))", "in a subquery in FROM"),
         (
             f"SELECT s.i FROM t WHERE EXISTS (SELECT 1 FROM b WHERE b.v > longest(t.v)) {WINDOWS}",
-            "in a subquery in FROM",
-        ),
-        (
-            "SELECT (SELECT MAX(x.v) FROM (SELECT *, struct(7 AS v) AS b FROM t) AS x"
-            " WHERE x.i > longest(b.v)) FROM b",
             "in a subquery in FROM",
         ),
         ("SELECT COUNT(longest(MAX(v))) FROM b", "in a subquery in FROM"),
@@ -353,3 +357,21 @@ def test_what_is_refused_with_a_hint(session, sql, hint):
         session.sql(sql)
     assert hint in (caught.value.hint or "")
     assert caught.value.getQueryContext()
+
+
+@pytest.mark.parametrize("session", ["batch"], indirect=True)
+@pytest.mark.parametrize(
+    ("sql", "fragment", "hint"),
+    [
+        (f"SELECT s.i, longest(s.wrong) FROM t {WINDOWS}", "s.wrong", "use one of the columns k, i, v"),
+        (f"SELECT COUNT(*), longest(MAX(z.v)) FROM t {WINDOWS}", "z.v", "use one of s, e, n, w"),
+        ("SELECT longest(wrong), COUNT(*) FROM b GROUP BY name", "wrong", "use one of"),
+        ("SELECT longest(wrong)", "wrong", None),
+    ],
+)
+def test_unknown_columns_of_arguments_are_named(session, sql, fragment, hint):
+    with pytest.raises(AnalysisError) as caught:
+        session.sql(sql)
+    (context,) = caught.value.getQueryContext()
+    assert (caught.value.sql, context.fragment()) == (sql, fragment)
+    assert hint is None or hint in (caught.value.hint or "")

@@ -248,3 +248,29 @@ def test_stars_in_functions_beside_patterns_are_the_columns_of_the_table(session
     found = [tuple(row) for row in session.sql(query).df.collect()]
     assert found[0] == (1, 18, '{"k":"b","i":1,"v":7}', '{"k":"b","i":1}', True)
     assert [row[-1] for row in found] == [True] * 5
+
+
+def test_a_table_called_values(session, spark):
+    spark.sql("CREATE OR REPLACE TEMP VIEW values AS SELECT * FROM t WHERE k = 'a'")
+    for alias in ("", " AS q", " q"):
+        found = session.sql(f"SELECT s.i, COUNT(w) AS n FROM values{alias} {TUMBLING}")
+        assert rows(found) == [(1, 1), (2, 1), (3, 1)]
+    assert rows(session.sql(f"FROM values {MATCH}")) == [("a", 2)]
+    spark.catalog.dropTempView("values")
+
+
+@pytest.mark.parametrize("session", ["batch"], indirect=True)
+def test_structs_that_are_null_are_so_in_parquet(session, spark, tmp_path):
+    spark.sql(
+        "CREATE OR REPLACE TEMP VIEW nulls AS SELECT k, i, v,"
+        " IF(i = 2, NULL, named_struct('x', v, 'y', IF(i = 1, NULL, named_struct('z', i)))) AS p FROM t"
+    )
+    found = session.sql(
+        "SELECT s.p, w.p AS all, e FROM nulls"
+        " WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY i START AS s END AS e WHEN e.v < s.v)"
+    )
+    found.df.write.parquet(str(tmp_path / "nulls"))
+    written = rows(spark.read.parquet(str(tmp_path / "nulls")))
+    assert written == rows(found)
+    assert sum(one[0] is None for one in written) == 2
+    spark.catalog.dropTempView("nulls")

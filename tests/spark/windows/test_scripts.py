@@ -103,6 +103,12 @@ def rows(frame):
         "BEGIN t: BEGIN DECLARE x INT = 6; SET t.x = (SELECT MIN(t.v) + t.x FROM t);"
         " IF (SELECT MAX(t.v) > t.x FROM t) THEN SELECT t.v, t.x, q.v AS t FROM t JOIN t AS q USING (i);"
         " END IF; END; END",
+        "BEGIN v: BEGIN DECLARE x, y INT = 6; SET v.x = (SELECT MAX(v.x + v.y + x) FROM (SELECT i,"
+        " named_struct('x', v, 'y', 1) AS v FROM t)); SELECT x, v.y, (SELECT MAX(v.x + i) FROM"
+        " (SELECT i, named_struct('x', v) AS v FROM t) AS q WHERE q.v.x < v.x + 1) AS m; END; END",
+        "BEGIN l: BEGIN DECLARE x INT = 6; FOR v AS SELECT i + l.x AS x FROM t WHERE t.v > l.x DO"
+        " SET l.x = l.x + v.x + (SELECT MAX(v.x) FROM (SELECT named_struct('x', i) AS v FROM t)); END FOR;"
+        " SELECT x; END; END",
         "BEGIN DECLARE t STRUCT<text STRING> DEFAULT named_struct('text', 'SELECT 5 AS');"
         " EXECUTE IMMEDIATE t.text || ' five'; END",
         "BEGIN l: BEGIN DECLARE kept, day INT = 5; EXECUTE IMMEDIATE 'SELECT kept * 100 + :kept * 10 + :a'"
@@ -142,6 +148,7 @@ def test_scripts_return_what_spark_returns(session, script):
         "BEGIN DECLARE x INT; DECLARE x INT; END",
         "BEGIN WHILE true DO DECLARE x INT; END WHILE; END",
         "BEGIN SET nowhere = 1; END",
+        "BEGIN l: BEGIN DECLARE y INT; SELECT l.y FROM (SELECT named_struct('x', i) AS l FROM t); END; END",
         "BEGIN SELECT wrong FROM t; END",
         "BEGIN SELECT 1 DIV 0; SELECT 2; END",
         "BEGIN FOR r AS SELECT 1 AS a, 2 AS a DO SELECT a; END FOR; END",
@@ -212,6 +219,61 @@ def test_windows_in_control_flow(session, script, wanted):
     found = session.sql(script.replace("⊞", WINDOWS))
     assert sorted(map(tuple, found.collect())) == wanted
     assert rows(session.sql("SELECT kept")) == (["kept"], [(8,)])
+
+
+@pytest.mark.parametrize(
+    ("script", "wanted"),
+    [
+        ("BEGIN EXECUTE IMMEDIATE text; END", [(1,), (3,)]),
+        ("EXECUTE IMMEDIATE 'EXECUTE IMMEDIATE text'", [(1,), (3,)]),
+        ("BEGIN DECLARE part STRING; DECLARE n BIGINT; SET part = replace(text, 's.i', 'MAX(COUNT(w)) + ?');"
+         " EXECUTE IMMEDIATE part INTO n USING 5; SELECT n, part LIKE '%+ ?%'; END", [(7, True)]),
+        ("BEGIN EXECUTE IMMEDIATE 'EXECUTE IMMEDIATE replace(text, ''s.i'', :a)' USING 's.v' AS a; END",
+         [(5,), (10,)]),
+        ("BEGIN DECLARE plain STRING = 'SELECT ? + 1'; EXECUTE IMMEDIATE plain USING 2; END", [(3,)]),
+    ],
+)  # fmt: skip
+def test_texts_that_a_script_does_not_show_may_have_windows(session, script, wanted):
+    text = f"SELECT s.i FROM t {WINDOWS}"
+    session.sql(f"DECLARE OR REPLACE VARIABLE text STRING DEFAULT '{text}'")
+    assert sorted(map(tuple, session.sql(script).collect())) == wanted
+    session.sql("DROP TEMPORARY VARIABLE text")
+
+
+def test_variables_with_labels_are_arguments_of_functions_over_windows(session):
+    body = f"RETURN SELECT MAX(COUNT(w)) FROM t {WINDOWS.replace('15', 'least')}"
+    session.sql(f"CREATE TEMPORARY FUNCTION longest(least INT) RETURNS INT {body}")
+    script = (
+        "BEGIN l: BEGIN DECLARE x, y INT = 15; SELECT i, longest(l.y + i) AS a, longest(l.x) AS b"
+        " FROM (SELECT i, named_struct('x', v) AS l FROM t); END; END"
+    )
+    assert rows(session.sql(script.replace("l.y", "y"))) == (
+        ["i", "a", "b"], [(1, 2, 2), (2, 2, 2), (3, 2, None), (4, 2, 1)]
+    )  # fmt: skip
+    script = "BEGIN q: BEGIN DECLARE x INT = 15; SELECT i, longest(q.x) AS a FROM t; END; END"
+    assert rows(session.sql(script)) == (["i", "a"], [(1, 2), (2, 2), (3, 2), (4, 2)])
+    session.sql("DROP TEMPORARY FUNCTION longest")
+
+
+def test_scripts_are_checked(session):
+    session.check("BEGIN DECLARE x INT DEFAULT 1; SET kept = 99; SELECT x; END")
+    assert rows(session.sql("SELECT kept")) == (["kept"], [(8,)])
+    for script, fragment in [
+        ("BEGIN SELEC 1; END", "SELEC"),
+        ("BEGIN SELECT wrong FROM t; END", "wrong"),
+        ("BEGIN LEAVE nowhere; END", "nowhere"),
+    ]:
+        with pytest.raises(WindrowError) as caught:
+            session.check(script)
+        (context,) = caught.value.getQueryContext()
+        assert (caught.value.sql, context.fragment()) == (script, fragment)
+
+
+def test_a_label_before_a_whole_script_is_refused(session):
+    text = f"SELECT 1; l: BEGIN SELECT 2; SELECT s.i FROM t {WINDOWS}; END l; SELECT 3"
+    with pytest.raises(WindrowError, match="PARSE_SYNTAX_ERROR") as caught:
+        session.script(text)
+    assert caught.value.hint == "write BEGIN l: BEGIN … END l; END: blocks in a script have labels"
 
 
 def test_an_error_in_a_handler_ends_the_block_with_the_handler_for_it(session):

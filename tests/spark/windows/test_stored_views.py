@@ -145,6 +145,7 @@ def test_check_plans_and_makes_nothing(session):
     [
         ("CREATE VIEW x AS SELECT s.k FROM of_this ⊞", "of_this", "INVALID_TEMP_OBJ_REFERENCE"),
         ("CREATE VIEW x AS SELECT s.k FROM 'a.csv' ⊞", "'a.csv'", "INVALID_TEMP_OBJ_REFERENCE"),
+        ("CREATE VIEW x AS SELECT k FROM 'a.csv'", "'a.csv'", "INVALID_TEMP_OBJ_REFERENCE"),
         ("CREATE VIEW x AS SELECT s.k FROM rows_of_views WHERE v > :n ⊞", ":", "UNSUPPORTED_STATEMENT"),
         ("CREATE VIEW other.stored.x AS SELECT s.k FROM rows_of_views ⊞", "CREATE", "UNSUPPORTED_STATEMENT"),
         ("CREATE OR REPLACE VIEW y AS SELECT * FROM z", "y", "RECURSIVE_VIEW"),

@@ -19,11 +19,13 @@ from windrow.algebra.scopes import VisibleRelations, scopes
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import rows_change_by_run
+from windrow.statements.definitions.calls_over_selects import ColumnsOf
 from windrow.statements.definitions.function_calls import (
     alone_in_lateral,
     every_call,
     first_of_call,
     is_of_relation,
+    lambda_around,
     reads_rows,
     select_around,
 )
@@ -40,7 +42,7 @@ from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import opens_query, own_relations, subqueries
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["COLUMN", "RESULT", "names_of_columns", "query_of_call"]
+__all__ = ["COLUMN", "RESULT", "names_of_columns", "query_of_call", "refuse_unknown_columns"]
 
 RESULT, COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argument"
 """Names of the relation that a function's query is, and of its columns."""
@@ -64,13 +66,10 @@ def query_of_call(
     assert function is not None
     select = select_around(tokens, at)
     if select is not None and select.is_in("ORDER", at):
-        raise NotSupportedError(
-            f"function {function.name} contains windows, so it cannot be called in ORDER BY",
-            condition="UNSUPPORTED_QUERY",
-            sql=tokens.sql,
-            span=tokens.span(first_of_call(tokens, at), tokens.partner[at + 1] + 1),
-            hint="select it with a name, and order by that name",
-        )
+        raise _refused(tokens, at, function, "ORDER BY", "select it with a name, and order by that name")
+    if lambda_around(tokens, at) is not None:
+        hint = "explode the array in FROM, and call it there for each element"
+        raise _refused(tokens, at, function, "a lambda function", hint)
     arguments = arguments_of(tokens, at, function)
     given = [argument for argument in arguments if not isinstance(argument, str)]
     values = [
@@ -97,6 +96,38 @@ def query_of_call(
     is_named = alias_after(tokens, close, len(tokens)) is not None
     named = "" if is_named or not is_of_relation(tokens, at) else f" AS {quoted(function.name)}"
     return (first_of_call(tokens, at), close), query.render() + named
+
+
+def refuse_unknown_columns(
+    tokens: TokenList, at: int, functions: KnownFunctions, columns_of: ColumnsOf
+) -> None:
+    """Refuse a call whose arguments read columns that are not there, as the relations that they are of show.
+
+    Raises
+    ------
+    WindrowError
+        About the column.
+    """
+    function, scope = functions.called(tokens, at), _scope(tokens, at)
+    assert function is not None
+    given = [one for one in arguments_of(tokens, at, function) if not isinstance(one, str)]
+    if not given or scope is None or scope.source is None or visible_ctes(tokens, at):
+        return
+    try:
+        columns_of(_selected(tokens, given, scope.source))
+    except WindrowError as error:
+        if error.sqlstate in ("42702", "42703", "42704"):
+            raise
+
+
+def _refused(tokens: TokenList, at: int, function: SqlFunction, where: str, hint: str) -> NotSupportedError:
+    return NotSupportedError(
+        f"function {function.name} contains windows, so it cannot be called in {where}",
+        condition="UNSUPPORTED_QUERY",
+        sql=tokens.sql,
+        span=tokens.span(first_of_call(tokens, at), tokens.partner[at + 1] + 1),
+        hint=hint,
+    )
 
 
 def _compared(
@@ -240,6 +271,9 @@ def _around(
     scope = _scope(tokens, at)
     source = None if scope is None else scope.source
     is_beyond = any(_reads_beyond(tokens, at, one) for one in arguments)
+    is_beyond = is_beyond and not (source and _is_of_spark(gateway, _selected(tokens, arguments, source)))
+    if next(scopes(tokens, at, _clauses(tokens)), None) is None and not begins_relation(tokens, at):
+        gateway.sql(SqlText.of("SELECT ", _all(tokens, arguments)))  # there are no columns
     if scope is None or source is None or is_beyond or any(reads_rows(tokens, one) for one in arguments):
         first = first_of_call(tokens, at)
         in_from = begins_relation(tokens, first) and tokens.word(first - 1) != "LATERAL"
@@ -274,20 +308,27 @@ def _refuse_unresolved(
     """
     if visible_ctes(tokens, at):
         return
-    relations = SqlText.of(" FROM ", piece_of(tokens, *source))
-    listed = SqlText.join(", ", [piece_of(tokens, *one) for one in arguments])
     try:
-        gateway.sql(SqlText.of("SELECT ", listed, relations))
+        gateway.sql(_selected(tokens, arguments, source))
     except WindrowError as error:
         is_of_columns = error.condition.startswith(("AMBIGUOUS", "UNRESOLVED_COLUMN"))
-        if is_of_columns and _is_of_spark(gateway, relations):
+        if is_of_columns and _is_of_spark(gateway, SqlText.of("SELECT * FROM ", piece_of(tokens, *source))):
             raise
 
 
-def _is_of_spark(gateway: Gateway, relations: SqlText) -> bool:
-    """Whether Spark alone can read these relations, after FROM."""
+def _all(tokens: TokenList, arguments: Sequence[Range]) -> SqlText:
+    return SqlText.join(", ", [piece_of(tokens, *one) for one in arguments])
+
+
+def _selected(tokens: TokenList, arguments: Sequence[Range], source: Range) -> SqlText:
+    """The arguments for each row of these relations."""
+    return SqlText.of("SELECT ", _all(tokens, arguments), " FROM ", piece_of(tokens, *source))
+
+
+def _is_of_spark(gateway: Gateway, query: SqlText) -> bool:
+    """Whether Spark alone can answer a query."""
     try:
-        gateway.sql(SqlText.of("SELECT *", relations))
+        gateway.sql(query)
     except WindrowError:
         return False
     return True

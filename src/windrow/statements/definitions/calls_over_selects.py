@@ -18,10 +18,12 @@ from windrow.algebra.aggregate_calls import AGGREGATES, calls_aggregate, places_
 from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.groups_of_windows import column_of
 from windrow.algebra.row_comparison import comparisons_of_rows, rows_of_case
+from windrow.errors import WindrowError
 from windrow.statements.definitions.function_calls import (
     SelectText,
     every_call,
     first_of_call,
+    names_beyond,
     outermost_calls,
     select_around,
     windows_of,
@@ -123,6 +125,17 @@ class _Lifted:
         having = select.part("HAVING") or (0, 0)
         self.lifts_over = any(having[0] <= at < having[1] and self.is_late(at) for at in self.calls)
         """Whether windows of OVER are above, as they are of what HAVING leaves, and that has calls."""
+        self.beyond = names_beyond(tokens, select)
+        source = select.part("FROM") if self.beyond and self.window is None else None
+        self.own = None if source is None else self._columns_of(source)
+
+    def _columns_of(self, source: Range) -> set[str] | None:
+        """The columns of relations, in lower case; None of those that cannot be read alone."""
+        try:
+            found = self.columns_of(SqlText.of("SELECT * FROM ", piece_of(self.tokens, *source)))
+        except WindrowError:
+            return None
+        return set(map(str.lower, found))
 
     def has_over(self, part: Range) -> bool:
         """Whether a window of OVER that is above stands in a part."""
@@ -260,9 +273,19 @@ class _Lifted:
         """An argument of a call, if it begins here and all of it is computed below."""
         tokens, found = self.tokens, (at, ends.get(at, at))
         read = {tokens[one].name.lower() for one in range(*found) if may_be_operand(tokens, one)}
-        is_above = any(found[0] <= one < found[1] for one in self.calls) or read & self._late_names()
+        is_above = any(one in range(*found) for one in self.calls) or bool(read & self._late_names())
         has_alias = any(self._aliased((one, one + 1)) != (one, one + 1) for one in range(*found))
+        is_above = is_above or any(self._is_beyond(one) for one in range(*found))
         return None if is_above or has_alias or not read else found
+
+    def _is_beyond(self, at: int) -> bool:
+        """Whether a column of a relation of a query around is read."""
+        tokens, name = self.tokens, self.tokens[at].name.lower()
+        if not self.beyond or not may_be_operand(tokens, at):
+            return False
+        if tokens.is_symbol(at + 1, "."):
+            return name in self.beyond
+        return self.own is not None and name not in self.own | self.names
 
     def _aliased(self, unit: Range) -> Range:
         """What a name in HAVING stands for: Spark reads a key of GROUP BY there, or else an alias."""
@@ -290,7 +313,8 @@ class _Lifted:
             return at, tokens.partner[at + 1] + 1
         if tokens[at].is_name and tokens.is_symbol(at + 1, "("):
             return self._call_of_spark(at, stop)
-        if not may_be_operand(tokens, at) or tokens[at].name.lower() in self._late_names():
+        is_here = tokens[at].name.lower() not in self._late_names() and not self._is_beyond(at)
+        if not is_here or not may_be_operand(tokens, at):
             return None
         last = at + 1
         while tokens.is_symbol(last, ".") and last + 1 < stop and tokens[last + 1].is_name:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from windrow.algebra.aggregate_calls import calls_aggregate
-from windrow.algebra.scopes import VisibleRelations
+from windrow.algebra.scopes import VisibleRelations, scopes
 from windrow.statements.definitions.stored_functions import KnownFunctions
 from windrow.statements.definitions.stored_text import called_name
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.operands import may_be_operand
+from windrow.syntax.patterns.match_nodes import MatchRelation
+from windrow.syntax.patterns.match_relations import find_matches
 from windrow.syntax.query_parts import begins_window_by, find_window_queries, is_set_operator, level_around
 from windrow.syntax.select_list import aliased, without_distinct
 from windrow.syntax.subqueries import opens_query
@@ -25,6 +27,8 @@ __all__ = [
     "every_call",
     "first_of_call",
     "is_of_relation",
+    "lambda_around",
+    "names_beyond",
     "operands_in",
     "operands_of_call",
     "outermost_calls",
@@ -131,6 +135,34 @@ def depth_of(tokens: TokenList, at: int, scope: VisibleRelations) -> int:
         depth += opens_query(tokens, parent)
         parent = tokens.parent[parent]
     return depth
+
+
+def names_beyond(tokens: TokenList, select: SelectText) -> frozenset[str]:
+    """The names of relations, in lower case, that only queries around a SELECT have."""
+    first = select.items[0]
+    clauses: list[BlockText | MatchRelation] = [*find_window_queries(tokens), *find_matches(tokens)]
+    own, outer = set[str](), set[str]()
+    for scope in scopes(tokens, first, clauses):
+        (own if depth_of(tokens, first, scope) == 0 else outer).update(scope.names)
+    return frozenset(outer - own)
+
+
+def lambda_around(tokens: TokenList, call: int) -> int | None:
+    """The arrow of the lambda function around a call; None around others.
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> tokens = tokenize("g(xs, x -> 1 + f(x), f(y))")
+    >>> [lambda_around(tokens, at) for at in range(len(tokens)) if tokens[at].text == "f"]
+    [5, None]
+    """
+    inside = call
+    while (opened := tokens.parent[inside]) >= 0:
+        own = (at for at in range(inside - 1, opened, -1) if tokens.parent[at] == opened)
+        found = next((at for at in own if any(tokens.is_symbol(at, one) for one in (",", "->"))), opened)
+        if tokens.is_symbol(found, "->"):
+            return found
+        inside = opened
+    return None
 
 
 def reads_rows(tokens: TokenList, part: Range) -> bool:

@@ -26,7 +26,13 @@ from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.statements.composed import RunQuery
-from windrow.statements.definitions.called_queries import COLUMN, RESULT, names_of_columns, query_of_call
+from windrow.statements.definitions.called_queries import (
+    COLUMN,
+    RESULT,
+    names_of_columns,
+    query_of_call,
+    refuse_unknown_columns,
+)
 from windrow.statements.definitions.calls_in_aggregates import calls_in_aggregates
 from windrow.statements.definitions.calls_in_clauses import calls_in_clauses
 from windrow.statements.definitions.calls_in_pipes import calls_in_pipe
@@ -140,8 +146,14 @@ def with_functions(
     for (start, length), written in sorted(edits.items(), key=lambda edit: edit[0]):
         parts += [verbatim(tokens, done, start), written]
         done = start + length
-    with gateway.instead(SqlText.of(*parts, verbatim(tokens, done, len(text)))) as read:
-        yield read
+    try:
+        with gateway.instead(SqlText.of(*parts, verbatim(tokens, done, len(text)))) as read:
+            yield read
+    except WindrowError as error:
+        if error.sqlstate == "42703":  # a parameter may be unknown as its value is
+            for at in calls:
+                refuse_unknown_columns(tokens, at, functions, columns_of)
+        raise
 
 
 def _unnamed_item(tokens: TokenList, call: int) -> Range | None:

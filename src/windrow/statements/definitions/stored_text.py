@@ -13,6 +13,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.functions import is_permanent_function, is_temporary_function
 from windrow.spark.jvm.views import SPARK_CATALOG
 from windrow.syntax.cql_clauses import begins_relation
+from windrow.syntax.definitions.create_words import create_words
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import parameter_marks
@@ -28,6 +29,7 @@ __all__ = [
     "literal",
     "names_of_relations",
     "qualified",
+    "refuse_files",
     "refuse_unstored",
     "whole_name",
 ]
@@ -96,6 +98,25 @@ def _is_named_query(tokens: TokenList, at: int) -> bool:
     return any(cte.name.lower() == name for cte in visible_ctes(tokens, at))
 
 
+def refuse_files(tokens: TokenList) -> None:
+    """Refuse a permanent view or function of files: their names are of views of this session.
+
+    Raises
+    ------
+    AnalysisError
+        ``INVALID_TEMP_OBJ_REFERENCE``.
+    """
+    for kind in ("VIEW", "FUNCTION"):
+        words = create_words(tokens, 0, len(tokens), kind)
+        if words is None or words.is_temporary:
+            continue
+        for at in range(words.name_at, len(tokens)):
+            if tokens[at].kind is TokenKind.STRING and begins_relation(tokens, at):
+                hint = "write the format before the path: csv.`path`, parquet.`path`"
+                what = f"the file {tokens[at].text}"
+                raise _of_this_session(tokens, (at, at + 1), f"a permanent {kind.lower()}", what, hint)
+
+
 def qualified(gateway: Gateway, catalog: Catalog, tokens: TokenList, body: Range, of: str) -> str:
     """The query with the database and catalog of each table and function, as the current ones change.
 
@@ -109,9 +130,6 @@ def qualified(gateway: Gateway, catalog: Catalog, tokens: TokenList, body: Range
     done = tokens[body[0]].start
     found: list[tuple[Range, tuple[str, ...]]] = []
     for at in range(*body):
-        if tokens[at].kind is TokenKind.STRING and begins_relation(tokens, at):
-            hint = "write the format before the path: csv.`path`, parquet.`path`"
-            raise _of_this_session(tokens, (at, at + 1), of, f"the file {tokens[at].text}", hint)
         called = called_name(tokens, at)
         if called is None:
             continue

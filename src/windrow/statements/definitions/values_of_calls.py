@@ -22,7 +22,7 @@ from windrow.syntax.tokens import TokenList
 __all__ = ["GivenValues", "name_of_row", "rows_together"]
 
 _GIVEN, _VALUE = "__given", "__value"
-_ROW, _THERE, _KEY = "__row", "__there", "__key"
+_ROW, _THERE, _KEY, _INSIDE = "__row", "__there", "__key", "__inside"
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class GivenValues:
         The arguments where the call stands.
     guards
         Conditions of WHERE there: arguments are not computed where one of them does not hold.
+    outer
+        The relations of a query around, and WHERE over them: the source reads columns of their rows.
     """
 
     tokens: TokenList
@@ -49,6 +51,7 @@ class GivenValues:
     inside: Edits
     around: Edits
     guards: Sequence[SqlText] = ()
+    outer: tuple[SqlText, SqlText] | None = None
 
     @property
     def arguments(self) -> list[Range]:
@@ -67,7 +70,13 @@ class GivenValues:
             SqlText.of(self.inside.text(*one), f"AS {_GIVEN}{number}")
             for number, one in enumerate(self.arguments)
         ]
-        return SqlText.of("SELECT DISTINCT ", SqlText.join(", ", columns), " FROM ", self.source)
+        query = SqlText.of("SELECT DISTINCT ", SqlText.join(", ", columns), " FROM ", self.source)
+        if self.outer is None:
+            return query
+        relations, where = self.outer
+        return SqlText.of(
+            f"SELECT DISTINCT {_INSIDE}.* FROM ", relations, ", LATERAL (", query, f") AS {_INSIDE}", where
+        )
 
     def is_known(self, columns_of: ColumnsOf) -> bool:
         """Whether the source has what the arguments read."""

@@ -12,6 +12,7 @@ So Spark itself knows which names are columns and which are variables.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from windrow.algebra.names import piece_of
 from windrow.errors import Span, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.variables import is_case_sensitive, rename_variable
+from windrow.statements.definitions.stored_text import names_of_relations
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenKind, TokenList
@@ -27,6 +29,8 @@ from windrow.syntax.tokens import TokenKind, TokenList
 __all__ = ["VariableScope", "Variables"]
 
 _SESSION = "session"
+_OF_FUNCTIONS = re.compile(r"(col\d*|pos|key|value|id)")
+"""The names that columns of Spark's table functions have without aliases."""
 _numbers = itertools.count(1)
 
 
@@ -171,15 +175,32 @@ class Variables:
         return {self.tokens[stop - 1].name: (first, stop) for first, stop in found if first < stop}
 
     def _labelled(self, part: Range, at: int, aside: Sequence[VariableScope]) -> str | None:
-        """The name of a variable with its label; it is first read as a column if the label names more."""
+        """The name of a variable with its label; it is first read as a column if relations may have one."""
         tokens = self.tokens
         label, name = tokens[at].name.lower(), self.folded(tokens[at + 2].name)
         found = _named([one for one in (*self.scopes, *aside) if one.label == label], name)
-        is_relation = found is not None and any(
+        may_be_column = found is not None and self._names_more(part, label)
+        return None if may_be_column and self.columns.setdefault(tokens[at].start, True) else found
+
+    def _names_more(self, part: Range, label: str) -> bool:
+        """Whether a label is also a name for a relation or column in a stretch."""
+        tokens = self.tokens
+        is_written = any(
             tokens.is_name(one) and tokens[one].name.lower() == label and not tokens.is_symbol(one + 1, ".")
             for one in range(*part)
         )
-        return None if is_relation and self.columns.setdefault(tokens[at].start, True) else found
+        if is_written or _OF_FUNCTIONS.fullmatch(label):
+            return True
+        names = (".".join(map(quoted, one.parts)) for one in names_of_relations(tokens, part))
+        return any(label in self._columns_of(name) for name in names)
+
+    def _columns_of(self, relation: str) -> set[str]:
+        """The columns of a table or view, in lower case; none of those that are not there."""
+        try:
+            with self.gateway.translated():
+                return set(map(str.lower, self.gateway.spark.table(relation).columns))
+        except WindrowError:
+            return set()
 
     def is_no_column(self, error: WindrowError) -> bool:
         """Whether an error is of a column that is missing, in place of which a variable is read from now."""
