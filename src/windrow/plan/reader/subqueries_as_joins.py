@@ -22,6 +22,7 @@ from windrow.plan.reader.groups import grouped, is_grouped
 from windrow.plan.reader.query_rows import (
     BlockRows,
     column_of,
+    extended,
     filtered,
     name_around,
     names_of,
@@ -41,6 +42,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, conjuncts
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Piece, SqlText
+from windrow.syntax.subqueries import opens_query
 
 __all__ = [
     "alone",
@@ -70,7 +72,7 @@ def subqueries(statement: StatementText, part: Range) -> Iterator[Range]:
     tokens, (at, stop) = statement.tokens, part
     while at < stop:
         close = at
-        if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
+        if opens_query(tokens, at):
             close = tokens.partner[at]
             if statement.is_temporal((at, close + 1)):
                 yield at, close + 1
@@ -97,9 +99,8 @@ def decided(
         kind = "anti" if is_not else "semi"
         return _paired(reading, rows, found, kind, part), None
     bracket = tokens.partner[stop - 1] if tokens.is_symbol(stop - 1, ")") else -1
-    is_list = tokens.word(bracket + 1) not in ("SELECT", "WITH")  # of one value, as in IN ((SELECT …))
-    is_in = bracket > start and tokens.word(bracket - 1) == "IN" and tokens.word(bracket - 2) != "NOT"
-    if is_in and not is_list:
+    is_query = bracket > start and opens_query(tokens, bracket)  # not a list of one value: IN ((SELECT …))
+    if is_query and tokens.word(bracket - 1) == "IN" and tokens.word(bracket - 2) != "NOT":
         found_in = statement.attempt(partial(_in_subquery, reading, rows, start, (bracket, stop)))
         if not isinstance(found_in, Reason):
             rows, found = found_in
@@ -142,6 +143,8 @@ def _stood(
     why: Reason | None = None
     beside: dict[str, Node] = {}
     for bracket in subqueries(statement, stretch):
+        if _is_column(statement, rows, bracket):
+            continue
         word = statement.tokens.word(bracket[0] - 1)
         rows = with_fields(statement, rows, bracket)
         if word == "EXISTS":
@@ -162,6 +165,17 @@ def _stood(
     return rows
 
 
+def _is_column(statement: StatementText, rows: BlockRows, bracket: Range) -> bool:
+    """Whether a subquery is in an expression that is a column of the rows: a key of groups, or a function
+    with OVER.
+    """
+    ids = {column.id for column in rows.node.columns}
+    return any(
+        first <= bracket[0] and bracket[1] <= last and own in ids
+        for (first, last), own in statement.columns_at.items()
+    )
+
+
 def _answered(
     reading: ReaderState, rows: BlockRows, stretch: Range, bracket: Range, is_inside: bool
 ) -> BlockRows:
@@ -171,14 +185,33 @@ def _answered(
     is_not = tokens.word(first - 2) == "NOT"
     operand = _operand(statement, stretch[0], first - 1 - is_not)
     at = operand[0], stop
-    if not _decides(statement, stretch, at):
-        raise UnreadError("an expression that computes with IN of a subquery", at)
-    if is_inside:
-        raise UnreadError("IN of a subquery as a column", at)
     rows, found = _partners(reading, rows, bracket, operand)
+    if is_inside or not _decides(statement, stretch, at):
+        return _with_truth(statement, rows, found, at, "NOT " if is_not else "")
     if is_not != _is_negated(statement, stretch[0], operand[0]):
         found = replace(found, unknown=found.keys[-1])
     return _marked(statement, rows, found, at, "NOT " if is_not else "")
+
+
+def _with_truth(
+    statement: StatementText, rows: BlockRows, found: _Partners, at: Range, negation: str
+) -> BlockRows:
+    """The rows with a column for IN that is true, false or NULL, and in its place IN over that column.
+
+    In such an expression Spark takes unknown for false or for true, as its optimizer rewrites the
+    expression. So Spark decides here too::
+
+        (v IN (SELECT k FROM s)) = false   →   (c IN (SELECT true)) = false
+    """
+    rows, certain = _with_mark(statement, rows, found, at)
+    rows, possible = _with_mark(statement, rows, replace(found, unknown=found.keys[-1]), at)
+    nothing = "CAST(NULL AS BOOLEAN)"
+    text = f"CASE WHEN {ROWS}.{certain} THEN true WHEN {ROWS}.{possible} THEN {nothing} ELSE false END"
+    (made,) = statement.fresh(1)
+    label, reads = statement.written(at), frozenset([certain, possible])
+    truth = Column(made, label, BooleanType()), Expression(SqlText.of(text), BooleanType(), reads=reads)
+    statement.instead[at] = f"({ROWS}.{made} {negation}IN (SELECT true))"
+    return extended(rows, SqlText(), [truth], label)
 
 
 def _values_of(reading: ReaderState, rows: BlockRows, bracket: Range) -> dict[str, Node]:
@@ -200,6 +233,17 @@ def _marked(
     statement: StatementText, rows: BlockRows, found: _Partners, at: Range, before: str = ""
 ) -> BlockRows:
     """The rows with a column that says whether they have partners, which replaces a part of the text."""
+    rows, made = _with_mark(statement, rows, found, at)
+    statement.instead[at] = f"{before}{ROWS}.{made}"
+    if not before:
+        statement.columns_at[at] = made
+    return rows
+
+
+def _with_mark(
+    statement: StatementText, rows: BlockRows, found: _Partners, at: Range
+) -> tuple[BlockRows, str]:
+    """The rows with a column that says whether they have partners, and that column."""
     (made,) = statement.fresh(1)
     label = statement.written(at)
     node = Mark(
@@ -213,10 +257,7 @@ def _marked(
         label,
         at,
     )
-    statement.instead[at] = f"{before}{ROWS}.{made}"
-    if not before:
-        statement.columns_at[at] = made
-    return replace(rows, node=node)
+    return replace(rows, node=node), made
 
 
 def _with_value(reading: ReaderState, rows: BlockRows, bracket: Range) -> BlockRows:
@@ -377,6 +418,7 @@ def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[Bloc
     inner = alone(reading, item.source)
     keys: tuple[tuple[str, str], ...] = ()
     if inner is None:
+        rows = with_fields(statement, rows, item.source)
         found = dependent(reading, rows, item.source)
         inner, keys = found.node, found.keys
         columns = [column for column in inner.columns if column.id in found.columns]
@@ -537,6 +579,8 @@ def _operand(statement: StatementText, start: int, stop: int) -> Range:
         begins = tokens.word(at) in _BEFORE_OPERAND or tokens.is_symbol(at, ",")
         if begins and tokens.parent[at] == parent and not tokens.is_symbol(at - 1, "."):
             first = at + 1
+    if (first, stop) in statement.columns_at:
+        return first, stop
     found = parse_expression(tokens, first, stop)
     is_value = isinstance(found, OperationNode) and found.operator not in _BOOLEAN
     if first >= stop or not (is_value or not isinstance(found, OperationNode | Opaque)):
