@@ -485,8 +485,9 @@ class _Writer:
             condition = f"{self.one(['RANK()', 'DENSE_RANK()'])} OVER ({partition} ORDER BY {some})"
             if depth > 0 and self.often(2):
                 outer = columns if self.often(2) else ()
-                values = f"({self.block('k', f'{self.leaf()} AS z', self.where((('z.k', NUMBER),), 0, outer))})"
-                condition += f" {self.one(['IN', 'NOT IN', '= ANY'])} {values}"
+                inner = self.where((("z.k", NUMBER),), 0, outer)
+                values = self.block("z.k", f"{self.leaf()} AS z", inner)
+                condition += f" {self.one(['IN', 'NOT IN', '= ANY'])} ({values})"
             else:
                 condition += f" <= {self.scalar(columns, depth - 1) if depth > 0 else 2}"
             return Query(f"SELECT {listed} FROM {text}{where} QUALIFY {condition}", own)

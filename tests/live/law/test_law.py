@@ -177,7 +177,7 @@ SUBQUERIES = [
     "SELECT k, v FROM s {} AS q QUALIFY COUNT(*) OVER (PARTITION BY k) <= (SELECT COUNT(*) FROM t {})",
     "SELECT k, v FROM s {} AS q QUALIFY RANK() OVER (ORDER BY v) IN (SELECT b.v FROM t {} b WHERE b.k = q.k)",
     "SELECT COUNT(*) AS n FROM s {} AS q GROUP BY (SELECT MAX(b.v) FROM t {} AS b WHERE b.k = q.k)",
-    "SELECT v IN (SELECT v FROM t {1}) AS i, GROUPING(i) AS g, SUM(k) AS k FROM s {0} GROUP BY ROLLUP (i)",
+    "SELECT v IN (SELECT v FROM t {1}) AS i, GROUPING_ID() AS g, SUM(k) AS k FROM s {0} GROUP BY ROLLUP (i)",
     "SELECT k, COUNT(*) AS n FROM s {} GROUP BY CUBE (k) HAVING GROUPING(k) = (FROM t {} SELECT COUNT(*))",
     "SELECT k, (FROM t {1} AS b SELECT SUM(v) WHERE b.k = a.k) AS v FROM s {0} AS a",
     f"SELECT k, v FROM {PARTS} WHERE EXISTS (FROM t {{}} AS b SELECT 1 WHERE b.k = q.r.a AND b.v >= r.a)",

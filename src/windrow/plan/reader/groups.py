@@ -21,6 +21,7 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, is_query
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
+from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["grouped", "groups_by_all", "is_grouped", "key_places", "keys_of", "read_of_rows"]
@@ -42,7 +43,9 @@ def groups_by_all(tokens: TokenList, select: Select) -> bool:
 
 def read_of_rows(statement: StatementText, select: Select, rows: BlockRows) -> list[Range]:
     """The expressions that a grouped SELECT computes from each row: keys, and arguments of aggregates."""
-    tokens, found = statement.tokens, _written_keys(statement, select, rows)
+    tokens, by = statement.tokens, [] if select.group_by is None else [select.group_by]
+    may_ask = any(True for part in (*select.items, *by) for _ in subqueries(tokens, part))
+    found = _written_keys(statement, select, rows) if may_ask else []
     clauses = [clause for clause in (select.having, select.window, select.qualify) if clause is not None]
     for start, stop in places_of_calls(tokens, [*select.items, *clauses]):
         bracket = start + 1

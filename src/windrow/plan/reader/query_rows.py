@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql.types import BooleanType, DataType, IntegralType, StructType
+from pyspark.sql.types import BooleanType, DataType, IntegralType, MapType, StructType
 
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve, sql_of
 from windrow.plan.nodes import Filter, Node, Project
 from windrow.plan.reader.monotone_columns import cast_follows, follows, rises_with
 from windrow.plan.reader.statement_text import StatementText, UnreadError
-from windrow.plan.reasons import Reason
 from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
@@ -52,7 +51,7 @@ class BlockRows:
         In a correlated subquery: the relations of the outer query whose columns are in the rows. Texts refer
         to these by id.
     fields
-        What subqueries read of structs, arrays and maps, as columns: ``s.a``, ``t.s.a.b``, ``t.m['x']``.
+        What subqueries read of structs and maps, as columns: ``s.a``, ``t.s.a.b``, ``t.m['x']``.
     """
 
     node: Node
@@ -268,19 +267,17 @@ def extended(
 
 
 def with_fields(statement: StatementText, rows: BlockRows, subquery: Range) -> BlockRows:
-    """The rows with columns for what a subquery may read of their structs, arrays and maps: ``f.k``."""
+    """The rows with columns for what a subquery may read of their structs and maps: ``f.k``."""
     tokens = statement.tokens
     found: dict[tuple[str, ...], tuple[Column, Expression]] = {}
     for name in names_in(parse_expression(tokens, *subquery, deeply=True)):
-        path, *shorter = paths_from(tokens, name)
-        key = tuple(part.lower() for part in path.parts)
-        if key in found or not shorter or rows.resolved(path) is not None:
-            continue
-        whole = next((one for one in shorter if rows.resolved(one) is not None), None)
-        if whole is not None:
-            one = _part_of(statement, rows, path, whole)
+        paths = paths_from(tokens, name)
+        whole = next((at for at, path in enumerate(paths) if rows.resolved(path) is not None), 0)
+        for path in paths[:whole]:
+            one = _part_of(statement, rows, path, paths[whole])
             if one is not None:
-                found[key] = one
+                found.setdefault(tuple(part.lower() for part in path.parts), one)
+                break
     if not found:
         return rows
     parts = [
@@ -295,13 +292,28 @@ def with_fields(statement: StatementText, rows: BlockRows, subquery: Range) -> B
 def _part_of(
     statement: StatementText, rows: BlockRows, path: Name, whole: Name
 ) -> tuple[Column, Expression] | None:
-    """A column for what a path names of a column, whose name it begins with; None if it names nothing."""
+    """A column for what a path names in the column that its beginning names.
+
+    None if it names nothing, or an element of an array, whose computation may fail.
+    """
     column = rows.resolved(whole)
     assert column is not None
+    kind = rows.type_of(column)
+    last = len(whole.parts) - 1
+    steps = [path.parts[last].removeprefix(whole.parts[last]), *path.parts[last + 1 :]]
+    for number, step in enumerate(steps):
+        field, *keys = step.split("[")
+        if number:
+            fields = kind.fields if isinstance(kind, StructType) else []
+            named = [one for one in fields if one.name.lower() == field.lower()]
+            if len(named) != 1:
+                return None
+            kind = named[0].dataType
+        for _ in keys:
+            if not isinstance(kind, MapType):
+                return None
+            kind = kind.valueType
     text = SqlText.of(f"{ROWS}.{column}", statement.reader.text(whole.range[1], path.range[1]))
-    kind = statement.attempt(lambda: statement.typed(text, Scope(), rows.node.columns), "")
-    if isinstance(kind, Reason):
-        return None
     (made,) = statement.fresh(1)
     one = Expression(text, kind, reads=frozenset([column]), field=rows.field_of(path))
     return Column(made, statement.written(path.range), kind), one

@@ -13,12 +13,13 @@ from functools import partial
 from pyspark.sql.types import BooleanType, LongType
 
 from windrow.algebra.window_node import AggregateCall
-from windrow.plan.columns import ROWS, Column, Part
+from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, GroupAggregate, Join, Mark, Node, OneRow, Value
 from windrow.plan.reader.computed_by_spark import extended_by_spark, rows_at
 from windrow.plan.reader.dependent import Dependent, count_nothing, dependent, joined_back, null_safe
 from windrow.plan.reader.generated import generated
 from windrow.plan.reader.groups import grouped, is_grouped
+from windrow.plan.reader.positions_of_in import decides, is_negated, operand_of
 from windrow.plan.reader.query_rows import (
     BlockRows,
     column_of,
@@ -36,8 +37,6 @@ from windrow.plan.reader.read_over import over_of
 from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.statement_text import NotAnalysed, StatementText, UnreadError
 from windrow.plan.reasons import Reason
-from windrow.syntax.expression_nodes import Opaque, OperationNode
-from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, conjuncts
 from windrow.syntax.select_list import without_alias
@@ -57,9 +56,6 @@ __all__ = [
 
 _NAMES = "UNRESOLVED_COLUMN"
 """The condition of Spark's error for a correlated subquery."""
-
-_BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
-_BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
 
 
 def has_subquery(statement: StatementText, part: Range) -> bool:
@@ -112,7 +108,7 @@ def _in_subquery(
     reading: ReaderState, rows: BlockRows, start: int, bracket: Range
 ) -> tuple[BlockRows, _Partners]:
     """The partners of rows in the subquery of a condition that is just IN."""
-    operand = _operand(reading.statement, start, bracket[0] - 1)
+    operand = operand_of(reading.statement, start, bracket[0] - 1)
     if operand[0] != start:
         raise UnreadError("this expression before IN", operand)
     return _partners(reading, rows, bracket, operand)
@@ -183,12 +179,12 @@ def _answered(
     statement = reading.statement
     tokens, (first, stop) = statement.tokens, bracket
     is_not = tokens.word(first - 2) == "NOT"
-    operand = _operand(statement, stretch[0], first - 1 - is_not)
+    operand = operand_of(statement, stretch[0], first - 1 - is_not)
     at = operand[0], stop
     rows, found = _partners(reading, rows, bracket, operand)
-    if is_inside or not _decides(statement, stretch, at):
+    if is_inside or not decides(statement, stretch, at):
         return _with_truth(statement, rows, found, at, "NOT " if is_not else "")
-    if is_not != _is_negated(statement, stretch[0], operand[0]):
+    if is_not != is_negated(statement, stretch[0], operand[0]):
         found = replace(found, unknown=found.keys[-1])
     return _marked(statement, rows, found, at, "NOT " if is_not else "")
 
@@ -565,52 +561,3 @@ def _reads_beyond(statement: StatementText, condition: Range, around: BlockRows)
     start, stop = condition
     ids = {column.id for column in around.node.columns}
     return any(own in ids and start <= at[0] and at[1] <= stop for at, own in statement.columns_at.items())
-
-
-# -- the positions of IN -------------------------------------------------------------------------------
-
-
-def _operand(statement: StatementText, start: int, stop: int) -> Range:
-    """The operand before IN."""
-    tokens = statement.tokens
-    parent = tokens.parent[stop]
-    first = max(start, parent + 1)
-    for at in range(first, stop):
-        begins = tokens.word(at) in _BEFORE_OPERAND or tokens.is_symbol(at, ",")
-        if begins and tokens.parent[at] == parent and not tokens.is_symbol(at - 1, "."):
-            first = at + 1
-    if (first, stop) in statement.columns_at:
-        return first, stop
-    found = parse_expression(tokens, first, stop)
-    is_value = isinstance(found, OperationNode) and found.operator not in _BOOLEAN
-    if first >= stop or not (is_value or not isinstance(found, OperationNode | Opaque)):
-        raise UnreadError("this expression before IN", (first, stop + 1))
-    return first, stop
-
-
-def _decides(statement: StatementText, stretch: Range, condition: Range) -> bool:
-    """Whether a condition is selected, or is used only under AND, OR, NOT and brackets.
-
-    In other uses, Spark treats unknown as false in some and not in others.
-    """
-    tokens, (first, stop) = statement.tokens, condition
-    bracket = tokens.parent[first]
-    inner = bracket >= stretch[0]
-    begin, end = (bracket + 1, tokens.partner[bracket]) if inner else stretch
-    if any(tokens.word(at) in ("CASE", "THEN", "ELSE") for at in tokens.level(begin, first)):
-        of_case = tokens.word(begin) == "CASE" and (begin + 1, begin + 2) == (first - 1, first)
-        return not inner and of_case and tokens.word(stop) == "THEN"
-    begins = first == begin or tokens.word(first - 1) in ("AND", "OR", "NOT")
-    ends = stop == end or tokens.word(stop) in ("AND", "OR")
-    return begins and ends and (not inner or _decides(statement, stretch, (bracket, end + 1)))
-
-
-def _is_negated(statement: StatementText, start: int, at: int) -> bool:
-    """Whether a negation applies to what begins at a token of a condition."""
-    tokens, count = statement.tokens, 0
-    while at >= start:
-        before = at - 1
-        while before >= start and (tokens.word(before) == "NOT" or tokens.is_symbol(before, "!")):
-            before, count = before - 1, count + 1
-        at = tokens.parent[at]
-    return count % 2 == 1
