@@ -205,6 +205,11 @@ def paths_from(tokens: TokenList, name: Name) -> list[Name]:
     """The longest path that a name begins, and its beginnings: ``t.a[0].b``, ``t.a[0]``, ``t.a``, ``t``.
 
     A constant in square brackets is a part of the name before it, in a spelling that keeps its case.
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> tokens = tokenize("t.a['x'].b = 1")
+    >>> [tokens.text(*path.range) for path in paths_from(tokens, Name(("t", "a"), (0, 3)))]
+    ["t.a['x'].b", "t.a['x']", 't.a', 't']
     """
     at = name.range[0]
     while tokens.is_symbol(at, "("):
