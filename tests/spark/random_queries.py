@@ -259,12 +259,18 @@ class _Writer:
         where = self.where(own, depth - 1, columns if self.often(2) else ())
         value = self.number(own, 0)
         if self.often(5):
-            return f"(SELECT {value} AS c FROM {text}{where} ORDER BY c LIMIT 1)"
+            return f"({self.block(f'{value} AS c', text, where)} ORDER BY c LIMIT 1)"
         call = self.one(
             [f"MAX({value})", "COUNT(*)", f"SUM({value})", f"COUNT(DISTINCT {value})", f"MIN({value}) + 1"]
         )
         having = self.one(["", "", "", " HAVING COUNT(*) > 1"])
-        return f"(SELECT {call} FROM {text}{where}{having})"
+        return f"({self.block(call, text, where + having)})"
+
+    def block(self, listed: str, text: str, rest: str) -> str:
+        """A SELECT, or FROM with SELECT behind it."""
+        if self.often(4):
+            return f"FROM {text} SELECT {listed}{rest}"
+        return f"SELECT {listed} FROM {text}{rest}"
 
     def condition(self, columns: Columns, depth: int) -> str:
         """Something that is true of a row, false, or neither."""
@@ -291,7 +297,7 @@ class _Writer:
         if kind in ("EXISTS", "NOT EXISTS"):
             return f"{kind} ({self.subquery(depth - 1, outer).text})"
         text, own, _ = self.sourced(0)
-        inner = f"SELECT {self.number(own, 0)} FROM {text}{self.where(own, depth - 1, outer)}"
+        inner = self.block(self.number(own, 0), text, self.where(own, depth - 1, outer))
         value = self.number(columns, 0)
         if kind == "ANY":
             return f"{value} = ANY ({inner})"
@@ -372,7 +378,7 @@ class _Writer:
         if kind == "groups":
             return self.grouped(text, columns, where, depth)
         if kind == "over":
-            return self.framed(text, columns, where)
+            return self.framed(text, columns, where, depth)
         listed, own = self.listed(columns, stars, depth)
         return Query(f"SELECT {'DISTINCT ' if kind == 'distinct' else ''}{listed} FROM {text}{where}", own)
 
@@ -408,6 +414,9 @@ class _Writer:
         for _ in range(self.one([0, 1, 1, 2])):
             is_time = times and self.often(2)
             key = (self.one(times), TIME) if is_time else (self.number(columns, 0), NUMBER)
+            if depth > 0 and self.often(5):
+                condition = f"CAST({self.condition(columns, depth)} AS INT)"
+                key = (self.one([self.scalar(columns, depth - 1), condition]), NUMBER)
             keys += [key] if key not in keys and key[0] != "NULL" and not key[0].isdigit() else []
         calls = []
         for _ in range(self.one([1, 1, 2]) if keys else 1):
@@ -415,9 +424,8 @@ class _Writer:
             call = self.one(AGGREGATES).format(value)
             calls.append((f"CAST({call} AS INT)" if call.startswith("MEDIAN") else call, NUMBER))
         if keys and self.often(4):
-            calls.append(
-                (f"RANK() OVER (ORDER BY {calls[0][0]}, {', '.join(key for key, _ in keys)})", NUMBER)
-            )
+            by_keys = [key for key, _ in keys if "SELECT" not in key]
+            calls.append((f"RANK() OVER (ORDER BY {', '.join([calls[0][0], *by_keys])})", NUMBER))
         names = [f"{name}{number}" for number, name in enumerate("kkk"[: len(keys)] + "nnn"[: len(calls)])]
         items = [*keys, *calls]
         listed = ", ".join(f"{value} AS {name}" for (value, _), name in zip(items, names, strict=True))
@@ -449,7 +457,7 @@ class _Writer:
         own = tuple((name, kind) for name, (_, kind) in zip(names, items, strict=True))
         return Query(f"SELECT {listed} FROM {text}{where}{by}{having}", own)
 
-    def framed(self, text: str, columns: Columns, where: str) -> Query:
+    def framed(self, text: str, columns: Columns, where: str, depth: int) -> Query:
         """A block with OVER, and QUALIFY perhaps."""
         known = [name for name, kind in columns if kind != TEXT]
         if not known:
@@ -474,7 +482,14 @@ class _Writer:
         rank = f"{call} OVER ({over.strip()})"
         listed, own = self.listed(columns, [], 0)
         if self.often(3):
-            condition = f"{self.one(['RANK()', 'DENSE_RANK()'])} OVER ({partition} ORDER BY {some}) <= 2"
+            condition = f"{self.one(['RANK()', 'DENSE_RANK()'])} OVER ({partition} ORDER BY {some})"
+            if depth > 0 and self.often(2):
+                outer = columns if self.often(2) else ()
+                inner = self.where((("z.k", NUMBER),), 0, outer)
+                values = self.block("z.k", f"{self.leaf()} AS z", inner)
+                condition += f" {self.one(['IN', 'NOT IN', '= ANY'])} ({values})"
+            else:
+                condition += f" <= {self.scalar(columns, depth - 1) if depth > 0 else 2}"
             return Query(f"SELECT {listed} FROM {text}{where} QUALIFY {condition}", own)
         return Query(f"SELECT {listed}, {rank} AS r FROM {text}{where}", (*own, ("r", NUMBER)))
 

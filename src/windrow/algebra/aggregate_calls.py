@@ -19,6 +19,7 @@ from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import Atoms, parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import Token, TokenKind, TokenList, tokenize
 
 __all__ = [
@@ -222,7 +223,7 @@ def aggregate_over_windows(window: Window) -> Span | None:
     def is_read(index: int) -> bool:
         """Whether it is at that position, and not in a subquery."""
         parent = tokens.parent[index]
-        in_subquery = parent >= 0 and tokens.word(parent + 1) in ("SELECT", "WITH") and is_read(parent)
+        in_subquery = parent >= 0 and opens_query(tokens, parent) and is_read(parent)
         return not in_subquery and any(tokens[index].start in part for part in read)
 
     for index in range(len(tokens) - 1):
@@ -288,7 +289,7 @@ def _in_subquery(tokens: TokenList, index: int, start: int) -> bool:
     """Whether a token is in a subquery that begins after `start`."""
     parent = tokens.parent[index]
     while parent >= start:
-        if tokens.word(parent + 1) in ("SELECT", "WITH"):
+        if opens_query(tokens, parent):
             return True
         parent = tokens.parent[parent]
     return False
@@ -383,7 +384,7 @@ def calls_aggregate(tokens: TokenList, item: Range) -> bool:
     """Whether an item of SELECT has an aggregate of the rows, not one of a frame or of a subquery."""
     at, stop = item
     while at < stop:
-        if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
+        if opens_query(tokens, at):
             at = tokens.partner[at]
         elif tokens.is_symbol(at + 1, "("):
             is_one = _is_aggregate(tokens[at]) and not tokens.is_symbol(at - 1, ".")

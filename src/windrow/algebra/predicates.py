@@ -6,6 +6,7 @@ from windrow.algebra.aggregate_calls import AGGREGATES
 from windrow.algebra.rewriting.changing import reads_time, varies_by_run
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.syntax.nodes import Range, Side, WindowClause
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["refuse_changing_condition", "refuse_in_predicate"]
@@ -115,7 +116,7 @@ def _refuse_at(tokens: TokenList, index: int) -> None:
 def _in_subquery(tokens: TokenList, index: int, predicate: Range) -> bool:
     parent = tokens.parent[index]
     while parent >= predicate[0]:
-        if tokens.word(parent + 1) in ("SELECT", "WITH"):
+        if opens_query(tokens, parent):
             return True
         parent = tokens.parent[parent]
     return False

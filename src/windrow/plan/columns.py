@@ -68,13 +68,15 @@ class Completeness:
 class Part:
     """A relation in FROM: its alias, the names of its columns, and the columns with these names.
 
-    The columns of a `qualified` relation are known only with the alias before their names.
+    The columns of a `qualified` relation are known only with the alias before their names, and those `below`
+    something in it only with these names between.
     """
 
     alias: str
     names: tuple[str, ...]
     columns: tuple[str, ...]
     qualified: bool = False
+    below: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,7 @@ def resolve(name: Name, parts: Iterable[Part]) -> str | None:
         for part in parts
         for own, column in zip(part.names, part.columns, strict=True)
         if own.lower() == last
-        and (before == [part.alias.lower()] if before or part.qualified else not before)
+        and (before == [part.alias.lower(), *part.below] if before or part.qualified else not before)
     }
     return found.pop() if len(found) == 1 else None
 

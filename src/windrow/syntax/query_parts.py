@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from windrow.errors import AnalysisError, ParseError, did_you_mean
 from windrow.syntax.nodes import BlockText, Cte, Range
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenKind, TokenList
 from windrow.syntax.window_by_clause import parse_window_by
 
@@ -294,7 +295,7 @@ def _refuse_misuse(tokens: TokenList, part: Range, window: str) -> None:
 
     index = part[0]
     while index < part[1]:
-        if tokens.is_symbol(index, "(") and tokens.word(index + 1) in ("SELECT", "WITH"):
+        if opens_query(tokens, index):
             index = tokens.partner[index]  # a subquery has names of its own
         elif tokens.word(index) == "OVER" and tokens.is_symbol(index - 1, ")") and is_window(index + 1):
             raise AnalysisError(

@@ -172,6 +172,22 @@ test_steps_in_memory_change_nothing = law_in_memory(IN_MEMORY)
 test_any_plan_over_windows_in_memory_changes_nothing = law_in_memory(FLOWING)
 
 
+PARTS = "(SELECT k, v, named_struct('a', k) AS r, array(v, k) AS l, map('x', v) AS m FROM s {}) AS q"
+SUBQUERIES = [
+    "SELECT k, v FROM s {} AS q QUALIFY COUNT(*) OVER (PARTITION BY k) <= (SELECT COUNT(*) FROM t {})",
+    "SELECT k, v FROM s {} AS q QUALIFY RANK() OVER (ORDER BY v) IN (SELECT b.v FROM t {} b WHERE b.k = q.k)",
+    "SELECT COUNT(*) AS n FROM s {} AS q GROUP BY (SELECT MAX(b.v) FROM t {} AS b WHERE b.k = q.k)",
+    "SELECT v IN (SELECT v FROM t {1}) AS i, GROUPING_ID() AS g, SUM(k) AS k FROM s {0} GROUP BY ROLLUP (i)",
+    "SELECT k, COUNT(*) AS n FROM s {} GROUP BY CUBE (k) HAVING GROUPING(k) = (FROM t {} SELECT COUNT(*))",
+    "SELECT k, (FROM t {1} AS b SELECT SUM(v) WHERE b.k = a.k) AS v FROM s {0} AS a",
+    f"SELECT k, v FROM {PARTS} WHERE EXISTS (FROM t {{}} AS b SELECT 1 WHERE b.k = q.r.a AND b.v >= r.a)",
+    f"SELECT v FROM {PARTS} WHERE l[1] IN (SELECT b.v FROM t {{}} AS b WHERE b.k < q.l[0] OR b.v = m['x'])",
+    "SELECT k, v FROM s {} WHERE (v IN (SELECT k FROM t {})) = false",
+    "SELECT k, if(v NOT IN (SELECT b.v FROM t {1} AS b WHERE b.k >= a.k), 1, 2) AS n FROM s {0} AS a",
+]
+test_subqueries_anywhere_in_memory_change_nothing = law_in_memory(SUBQUERIES)
+
+
 VIEWS = [
     "CREATE OR REPLACE TEMPORARY VIEW chosen AS SELECT ts, k, v + 1 AS v FROM s {} WHERE v > 0 OR k IS NULL",
     "CREATE OR REPLACE TEMPORARY VIEW counts(g, n) AS SELECT k, COUNT(*) FROM s {} GROUP BY k",

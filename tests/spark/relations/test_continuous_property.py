@@ -98,6 +98,46 @@ def relations():
                 "v NOT IN (SELECT k FROM t [ROWS 2])",
                 "EXISTS (SELECT 1 FROM t [ROWS 3] AS u WHERE u.k = q.k AND u.v > q.v)",
                 "v IN (SELECT u.v FROM t [RANGE 3] AS u WHERE u.k = q.k)",
+                "v IN (FROM t [RANGE 3] AS u SELECT u.v WHERE u.k = q.k)",
+                "(v IN (SELECT v FROM t [ROWS 2])) = false",
+                "if(v NOT IN (SELECT u.v FROM t [RANGE 3] AS u WHERE u.k >= q.k), k, v) > 0",
+                "coalesce(v IN (SELECT v FROM t [ROWS 2]), k = 1)",
+            ]
+        ),
+    )
+    parts = st.builds(
+        "SELECT k, {} AS v FROM (SELECT k, v, named_struct('a', k, 'b', named_struct('c', v)) AS r,"
+        " array(k, v) AS l, map('x', k, 'X', v) AS m FROM {}) AS q".format,
+        st.sampled_from(
+            [
+                "(SELECT COUNT(*) FROM t [RANGE 3] AS u WHERE u.k = q.r.a AND u.v < r.b.c)",
+                "(SELECT MAX(u.v) FROM t [RANGE 3] AS u WHERE u.k + q.l[0] <> l[1])",
+                "(SELECT SUM(u.v) FROM t [RANGE 3] AS u WHERE u.k = q.m['x'] AND u.v = m['X'])",
+            ]
+        ),
+        leaf,
+    )
+    by_queries = st.builds(
+        "SELECT COUNT(*) AS k, SUM(v) AS v FROM {} AS q GROUP BY {}".format,
+        leaf,
+        st.sampled_from(
+            [
+                "(SELECT MAX(u.v) FROM t [RANGE 3] AS u WHERE u.k = q.k)",
+                "EXISTS (SELECT 1 FROM t [RANGE 3] AS u WHERE u.k = q.k), k",
+                "v IN (SELECT v FROM t [ROWS 2])",
+                "k + (SELECT COUNT(*) FROM t [RANGE 3])",
+            ]
+        ),
+    )
+    qualified = st.builds(
+        "SELECT k, v FROM {} AS q QUALIFY {}".format,
+        leaf,
+        st.sampled_from(
+            [
+                "RANK() OVER (PARTITION BY k ORDER BY v) <= (SELECT COUNT(*) FROM t [RANGE 3])",
+                "COUNT(*) OVER (PARTITION BY k) IN (SELECT v FROM t [ROWS 2])",
+                "COUNT(*) OVER () > 1 AND EXISTS (SELECT 1 FROM t [RANGE 3] AS u WHERE u.k = q.k)",
+                "SUM(v) OVER (PARTITION BY (SELECT MAX(u.v) FROM t [ROWS 2] AS u WHERE u.k = q.k)) > 1",
             ]
         ),
     )
@@ -123,8 +163,9 @@ def relations():
         "SELECT k, v FROM {} ORDER BY {} LIMIT 2".format, leaf, st.sampled_from(["k, v", "v DESC, k"])
     )
     base = st.one_of(
-        plain, filtered, grouped, whole, distinct, joined, on, half, table, inner, asked, framed, first
-    )
+        plain, filtered, grouped, whole, distinct, joined, on, half, table, inner, asked, framed, first,
+        parts, by_queries, qualified,
+    )  # fmt: skip
     setting = st.sampled_from(["UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"])
     combined = st.builds("({}) {} ({})".format, base, setting, base)
     named = st.builds("WITH r AS ({}) SELECT k, COUNT(*) AS v FROM r GROUP BY k".format, base)

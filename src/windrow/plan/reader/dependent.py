@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
     BooleanType,
     DataType,
@@ -23,16 +24,24 @@ from pyspark.sql.types import (
 
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.sorting import SortKey
-from windrow.plan.columns import ROWS, Column, Expression, Part, sql_of
+from windrow.plan.columns import ROWS, Column, Expression, sql_of
 from windrow.plan.nodes import Aggregate, Distinct, Join, Mark, Node, Over, Project, Scan, Sort, Value
-from windrow.plan.reader.groups import grouped, is_grouped
-from windrow.plan.reader.query_rows import BlockRows, column_of, extended, filtered, passed, renamed
+from windrow.plan.reader.groups import grouped, is_grouped, read_of_rows
+from windrow.plan.reader.query_rows import (
+    BlockRows,
+    column_of,
+    extended,
+    filtered,
+    passed,
+    paths_from,
+    renamed,
+)
 from windrow.plan.reader.read_joins import paired
 from windrow.plan.reader.read_over import named_in, over_of, with_windows
 from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.select import each, place_of, visible_names
 from windrow.plan.reader.statement_text import StatementText, UnreadError
-from windrow.syntax.expression_nodes import Name, names_in
+from windrow.syntax.expression_nodes import names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.queries import OrderedBlock, Select, SetOperationText, Shape
@@ -91,9 +100,13 @@ def dependent(reading: ReaderState, rows: BlockRows, bracket: Range) -> Dependen
 
 def _may_read(statement: StatementText, rows: BlockRows, bracket: Range) -> list[str]:
     """The columns of the rows that a subquery may name."""
-    names = names_in(parse_expression(statement.tokens, *bracket, deeply=True))
-    found = dict.fromkeys(rows.resolved(Name(name.parts[:2], name.range)) for name in names)
-    return [column for column in found if column is not None]
+    found: dict[str, None] = {}
+    for name in names_in(parse_expression(statement.tokens, *bracket, deeply=True)):
+        columns = (rows.resolved(path) for path in paths_from(statement.tokens, name))
+        column = next((one for one in columns if one is not None), None)
+        if column is not None:
+            found[column] = None
+    return list(found)
 
 
 def _around(
@@ -112,7 +125,7 @@ def _around(
         ]
         if pairs:
             names, columns = zip(*pairs, strict=True)
-            parts.append(Part(part.alias, names, columns, part.qualified))
+            parts.append(replace(part, names=names, columns=columns))
     node = Distinct(made, f"DISTINCT {', '.join(known[one] for one in wanted)}", len(made.columns))
     return BlockRows(node, (), (), tuple(parts)), list(ids.items())
 
@@ -161,7 +174,7 @@ def _read(reading: ReaderState, shape: Shape, around: BlockRows, bracket: Range)
         rows = filtered(statement, rows, conditions, "WHERE")
     rows = reading.unnested(reading, query, rows, query.items)
     if over_of(statement, query) is not None:
-        rows = with_windows(statement, query, rows, [], keys)
+        rows = with_windows(reading, query, rows, [], keys)
     names = visible_names(statement, query, rows)
     hidden = [item for item in order if place_of(statement.tokens, names, item) is None]
     if hidden and query.distinct:
@@ -187,6 +200,7 @@ def _groups(
     """The groups of a subquery, and their columns that belong to the outer query."""
     statement = reading.statement
     own = [column.id for column in around.node.columns]
+    rows = reading.unnested(reading, select, rows, read_of_rows(statement, select, rows))
     groups = grouped(statement, select, rows, conditions, own)
     keys = [column.id for column in groups.node.columns[: len(own)]]
     if select.group_by is None:  # a row also of no rows
@@ -205,7 +219,7 @@ def _groups(
         )
     groups = replace(groups, around=(*groups.around, *parts))
     if select.having is not None:
-        groups = reading.unnested(reading, select, groups, [select.having])
+        groups = reading.unnested(reading, select, groups, [select.having], is_condition=True)
         named_in(statement, select, select.having, groups)
         groups = filtered(statement, groups, [select.having], "HAVING")
     return groups, keys
@@ -391,4 +405,6 @@ def _nothing(kind: DataType) -> str | None:
             return "TIMESTAMP_NTZ '1970-01-01'"
         case BinaryType():
             return "X''"
+        case ArrayType():
+            return f"CAST(array() AS {sql_of(kind)})"
     return None

@@ -21,9 +21,10 @@ from windrow.syntax.nodes import Range
 from windrow.syntax.queries import Select, is_query
 from windrow.syntax.select_list import alias_of, without_alias
 from windrow.syntax.sqltext import SqlText
+from windrow.syntax.subqueries import subqueries
 from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["arguments_of", "grouped", "groups_by_all", "is_grouped", "key_places", "keys_of"]
+__all__ = ["grouped", "groups_by_all", "is_grouped", "key_places", "keys_of", "read_of_rows"]
 
 
 def is_grouped(tokens: TokenList, select: Select) -> bool:
@@ -40,11 +41,13 @@ def groups_by_all(tokens: TokenList, select: Select) -> bool:
     return select.group_by is not None and tokens.text(*select.group_by).upper() == "ALL"
 
 
-def arguments_of(tokens: TokenList, select: Select) -> list[Range]:
-    """The expressions that the aggregates of a grouped SELECT compute from each row."""
-    having = [] if select.having is None else [select.having]
-    found = []
-    for start, stop in places_of_calls(tokens, [*select.items, *having]):
+def read_of_rows(statement: StatementText, select: Select, rows: BlockRows) -> list[Range]:
+    """The expressions that a grouped SELECT computes from each row: keys, and arguments of aggregates."""
+    tokens, by = statement.tokens, [] if select.group_by is None else [select.group_by]
+    may_ask = any(True for part in (*select.items, *by) for _ in subqueries(tokens, part))
+    found = _written_keys(statement, select, rows) if may_ask else []
+    clauses = [clause for clause in (select.having, select.window, select.qualify) if clause is not None]
+    for start, stop in places_of_calls(tokens, [*select.items, *clauses]):
         bracket = start + 1
         found += tokens.split(bracket + 1 + (tokens.word(bracket + 1) == "DISTINCT"), tokens.partner[bracket])
         if tokens.word(tokens.partner[bracket] + 1) == "FILTER":  # (WHERE …)
@@ -150,32 +153,32 @@ def _is_known(call: AggregateCall) -> bool:
 
 def keys_of(statement: StatementText, select: Select, rows: BlockRows) -> list[Range]:
     """The expressions of GROUP BY; for numbers and aliases, the expressions in SELECT."""
+    return [_key_expression(statement, rows, key) for key in _written_keys(statement, select, rows)]
+
+
+def _written_keys(statement: StatementText, select: Select, rows: BlockRows) -> list[Range]:
+    """The elements of GROUP BY; for numbers and aliases, the items of SELECT."""
     tokens = statement.tokens
     if select.group_by is None:
         return []
-    start, stop = select.group_by
     if groups_by_all(tokens, select):
-        items = [item for item in select.items if not calls_aggregate(tokens, item)]
-        return [_item_expression(statement, rows, item) for item in items]
-    sets = grouping_sets(tokens, start, stop)
+        return [item for item in select.items if not calls_aggregate(tokens, item)]
+    sets = grouping_sets(tokens, *select.group_by)
     keys = []
-    for key in tokens.split(start, stop) if sets is None else sets.keys:
+    for key in tokens.split(*select.group_by) if sets is None else sets.keys:
         first, last = key
-        is_number = last - first == 1 and tokens[first].kind is TokenKind.NUMBER
-        number = int(tokens[first].text) if is_number and tokens[first].text.isdigit() else 0
-        if 0 < number <= len(select.items):
-            keys.append(_item_expression(statement, rows, select.items[number - 1]))
-        elif _is_expression(statement, rows, key):
-            keys.append(key)
-        else:
-            name = tokens[first].name.lower() if last - first == 1 and tokens[first].is_name else None
-            named = [item for item in select.items if name and alias_of(tokens, item) == name]
-            keys.append(_item_expression(statement, rows, named[0] if named else key))
+        token = tokens[first] if last - first == 1 else None
+        items: Sequence[Range] = ()
+        if token is not None and token.kind is TokenKind.NUMBER and token.text.isdigit():
+            items = select.items[int(token.text) - 1 : int(token.text)] if int(token.text) else ()
+        elif token is not None and token.is_name and not _is_expression(statement, rows, key):
+            items = [item for item in select.items if alias_of(tokens, item) == token.name.lower()]
+        keys.append(items[0] if items else key)
     return keys
 
 
-def _item_expression(statement: StatementText, rows: BlockRows, item: Range) -> Range:
-    """An item of SELECT without its alias."""
+def _key_expression(statement: StatementText, rows: BlockRows, item: Range) -> Range:
+    """An element of GROUP BY, or an item of SELECT without its alias."""
     for key in (item, without_alias(statement.tokens, item)):
         if _is_expression(statement, rows, key):
             return key
@@ -227,7 +230,10 @@ def key_places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
     whole range.
     """
     words = tokens.folded(*key)
-    is_path = all(tokens[at].is_name or tokens.is_symbol(at, ".") for at in range(*key))
+    if tokens.folded(*stretch) == words:
+        return [stretch]
+    if not all(tokens[at].is_name or tokens.is_symbol(at, ".") for at in range(*key)):
+        return []
     found = []
     inside = stretch[0]
     for start in range(stretch[0], stretch[1] - len(words) + 1):
@@ -241,7 +247,7 @@ def key_places(tokens: TokenList, key: Range, stretch: Range) -> list[Range]:
         beside = (
             tokens.is_symbol(start - 1, ".") or tokens.is_symbol(stop, ".") or tokens.is_symbol(stop, "(")
         )
-        if (start, stop) == stretch or (is_path and not beside):
+        if not beside:
             found.append((start, stop))
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark.sql.types import BooleanType, DataType, IntegralType, StructType
+from pyspark.sql.types import BooleanType, DataType, IntegralType, MapType, StructType
 
 from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve, sql_of
 from windrow.plan.nodes import Filter, Node, Project
@@ -15,7 +15,8 @@ from windrow.syntax.expression_nodes import Name, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, is_query
-from windrow.syntax.sqltext import SqlText, quoted
+from windrow.syntax.sqltext import SqlText
+from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = [
     "BlockRows",
@@ -28,6 +29,7 @@ __all__ = [
     "names_of",
     "only_column",
     "passed",
+    "paths_from",
     "reads_only",
     "renamed",
     "source_of",
@@ -49,7 +51,7 @@ class BlockRows:
         In a correlated subquery: the relations of the outer query whose columns are in the rows. Texts refer
         to these by id.
     fields
-        Struct columns, each with the fields that subqueries read, as columns.
+        What subqueries read of structs and maps, as columns: ``s.a``, ``t.s.a.b``, ``t.m['x']``.
     """
 
     node: Node
@@ -73,7 +75,7 @@ class BlockRows:
 
     def resolved(self, name: Name) -> str | None:
         """The column that a path names; None if it names no column, or several."""
-        return self._inside(name) or resolve(name, self.around)
+        return self._inside(name) or self.outside(name)
 
     def field_of(self, name: Name) -> tuple[str, str] | None:
         """The column whose field a path names, and the path in it; None if it names no field."""
@@ -85,8 +87,10 @@ class BlockRows:
         return None
 
     def outside(self, name: Name) -> str | None:
-        """The outer column that a path names, if it names none of the query's own."""
-        return resolve(name, self.around) if self._inside(name) is None else None
+        """The outer column that a path names, if it names none of the query's own, nor a part of one."""
+        own = (replace(name, parts=name.parts[:count]) for count in range(1, len(name.parts) + 1))
+        is_own = bool(self.around) and any(self._inside(one) is not None for one in own)
+        return None if is_own else resolve(name, self.around)
 
     def names_around(self) -> tuple[Part, ...]:
         """The names by which a subquery refers to the columns."""
@@ -100,8 +104,8 @@ class BlockRows:
     def _inside(self, name: Name) -> str | None:
         found = resolve(name, self.parts)
         if found is None and len(name.parts) > 1:
-            found = resolve(name, self.own) or resolve(name, self.fields)
-        return found
+            found = resolve(name, self.own)
+        return found or resolve(name, self.fields)
 
 
 def _path(kind: DataType, names: Sequence[str]) -> str | None:
@@ -175,7 +179,8 @@ def reads_only(statement: StatementText, stretch: Range, rows: BlockRows) -> boo
         if not any(first <= name.range[0] and name.range[1] <= last for first, last in standing)
     ]
     return bool(names or standing) and (
-        ids.issuperset(standing.values()) and all(rows.resolved(name) is not None for name in names)
+        ids.issuperset(standing.values())
+        and all(rows.resolved(name) is not None or rows.field_of(name) is not None for name in names)
     )
 
 
@@ -185,13 +190,51 @@ def name_around(statement: StatementText, stretches: Iterable[Range], rows: Bloc
     for stretch in stretches if rows.around else ():
         queries = [at for at in range(*stretch) if tokens.is_symbol(at, "(") and is_query(tokens, at)]
         for name in names_in(parse_expression(tokens, *stretch, deeply=True)):
-            column = rows.outside(name)
             # a name in a query inside may be of its relations
-            if column is None or any(at < name.range[0] < tokens.partner[at] for at in queries):
+            if any(at < name.range[0] < tokens.partner[at] for at in queries):
                 continue
-            statement.instead[name.range] = f"{ROWS}.{column}"
-            statement.columns_at[name.range] = column
-            statement.around_read.add(column)
+            columns = ((path.range, rows.outside(path)) for path in paths_from(tokens, name))
+            at, column = next(((at, one) for at, one in columns if one is not None), (name.range, None))
+            if column is not None:
+                statement.instead[at] = f"{ROWS}.{column}"
+                statement.columns_at[at] = column
+                statement.around_read.add(column)
+
+
+def paths_from(tokens: TokenList, name: Name) -> list[Name]:
+    """The longest path that a name begins, and its beginnings: ``t.a[0].b``, ``t.a[0]``, ``t.a``, ``t``.
+
+    A constant in square brackets is a part of the name before it, in a spelling that keeps its case.
+
+    >>> from windrow.syntax.tokens import tokenize
+    >>> tokens = tokenize("t.a['x'].b = 1")
+    >>> [tokens.text(*path.range) for path in paths_from(tokens, Name(("t", "a"), (0, 3)))]
+    ["t.a['x'].b", "t.a['x']", 't.a', 't']
+    """
+    at = name.range[0]
+    while tokens.is_symbol(at, "("):
+        at += 1
+    start, parts, found = at, [name.parts[0]], []
+    at += 1
+    while at <= len(tokens):
+        found.append(Name(tuple(parts), (start, at)))
+        if tokens.is_symbol(at, "[") and _is_constant(tokens, (at + 1, tokens.partner[at])):
+            stop = tokens.partner[at] + 1
+            parts[-1] += f"[{tokens.text(at + 1, stop - 1).encode().hex()}]"
+            at = stop
+        elif tokens.is_symbol(at, ".") and tokens.is_name(at + 1) and not tokens.is_symbol(at + 2, "("):
+            parts.append(tokens[at + 1].name)
+            at += 2
+        else:
+            break
+    return found[::-1]
+
+
+def _is_constant(tokens: TokenList, part: Range) -> bool:
+    """Whether a range is a number or a string."""
+    start, stop = part
+    start += tokens.is_symbol(start, "-")
+    return stop - start == 1 and tokens[start].kind in (TokenKind.NUMBER, TokenKind.STRING)
 
 
 def passed(columns: Sequence[Column]) -> Iterator[tuple[Column, Expression]]:
@@ -229,27 +272,56 @@ def extended(
 
 
 def with_fields(statement: StatementText, rows: BlockRows, subquery: Range) -> BlockRows:
-    """The rows with columns for the struct fields that a subquery may read: ``f.k``."""
-    fields: dict[tuple[str, ...], tuple[str, str]] = {}
-    for name in names_in(parse_expression(statement.tokens, *subquery, deeply=True)):
-        if len(name.parts) == 2 and rows.resolved(name) is None:
-            found = rows.field_of(name)
-            if found is not None:
-                fields.setdefault(tuple(part.lower() for part in name.parts), found)
-    if not fields:
+    """The rows with columns for what a subquery may read of their structs and maps: ``f.k``."""
+    tokens = statement.tokens
+    found: dict[tuple[str, ...], tuple[Column, Expression]] = {}
+    for name in names_in(parse_expression(tokens, *subquery, deeply=True)):
+        paths = paths_from(tokens, name)
+        whole = next((at for at, path in enumerate(paths) if rows.resolved(path) is not None), 0)
+        for path in paths[:whole]:
+            one = _part_of(statement, rows, path, paths[whole])
+            if one is not None:
+                found.setdefault(tuple(part.lower() for part in path.parts), one)
+                break
+    if not found:
         return rows
-    further, parts = [], []
-    for made, (path_parts, (column, path)) in zip(statement.fresh(len(fields)), fields.items(), strict=True):
-        kind = rows.type_of(column)
-        assert isinstance(kind, StructType)
-        text = SqlText.of(f"{ROWS}.{column}.{quoted(path)}")
-        reads = frozenset([column])
-        one = Expression(text, kind[path].dataType, reads=reads, field=(column, path))
-        further.append((Column(made, path, one.type), one))
-        parts.append(Part(path_parts[0], (path,), (made,), qualified=True))
-    label = ", ".join(".".join(path_parts) for path_parts in fields)
-    made_rows = extended(rows, statement.prefix(subquery[0]), further, label)
+    parts = [
+        Part("" if len(key) == 1 else key[0], key[-1:], (column.id,), len(key) > 1, key[1:-1])
+        for key, (column, _) in found.items()
+    ]
+    label = ", ".join(column.name for column, _ in found.values())
+    made_rows = extended(rows, statement.prefix(subquery[0]), list(found.values()), label)
     return replace(made_rows, fields=(*rows.fields, *parts))
+
+
+def _part_of(
+    statement: StatementText, rows: BlockRows, path: Name, whole: Name
+) -> tuple[Column, Expression] | None:
+    """A column for what a path names in the column that its beginning names.
+
+    None if it names nothing, or an element of an array, whose computation may fail.
+    """
+    column = rows.resolved(whole)
+    assert column is not None
+    kind = rows.type_of(column)
+    last = len(whole.parts) - 1
+    steps = [path.parts[last].removeprefix(whole.parts[last]), *path.parts[last + 1 :]]
+    for number, step in enumerate(steps):
+        field, *keys = step.split("[")
+        if number:
+            fields = kind.fields if isinstance(kind, StructType) else []
+            named = [one for one in fields if one.name.lower() == field.lower()]
+            if len(named) != 1:
+                return None
+            kind = named[0].dataType
+        for _ in keys:
+            if not isinstance(kind, MapType):
+                return None
+            kind = kind.valueType
+    text = SqlText.of(f"{ROWS}.{column}", statement.reader.text(whole.range[1], path.range[1]))
+    (made,) = statement.fresh(1)
+    one = Expression(text, kind, reads=frozenset([column]), field=rows.field_of(path))
+    return Column(made, statement.written(path.range), kind), one
 
 
 def column_of(statement: StatementText, rows: BlockRows, stretch: Range) -> tuple[BlockRows, str]:

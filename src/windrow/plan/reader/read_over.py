@@ -11,6 +11,7 @@ from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import ROWS, Column, Expression
 from windrow.plan.nodes import Over
 from windrow.plan.reader.query_rows import BlockRows, column_of, filtered
+from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.expressions import parse_expression
@@ -36,7 +37,7 @@ def over_of(statement: StatementText, select: Select) -> Range | None:
 
 
 def with_windows(
-    statement: StatementText,
+    reading: ReaderState,
     select: Select,
     rows: BlockRows,
     conditions: Sequence[Range],
@@ -46,11 +47,15 @@ def with_windows(
 
     Rows that differ in the columns `apart` are never in the same partition.
     """
+    statement = reading.statement
     clauses = [] if select.qualify is None else [select.qualify]
     calls = window_calls(statement.tokens, [*select.items, *clauses], select.window)
     rows = filtered(statement, rows, conditions, "WHERE")
     if select.qualify is not None:
         named_in(statement, select, select.qualify, rows)
+        start, stop = select.qualify
+        in_clause = [call.range for call in calls if start <= call.range[0] < stop]
+        rows = reading.unnested(reading, select, rows, in_clause)
     together: dict[tuple[object, ...], list[OverCall]] = {}
     for call in calls:
         together.setdefault(_alike(statement, call), []).append(call)
@@ -59,6 +64,7 @@ def with_windows(
     if select.qualify is None:
         return rows
     named_in(statement, select, select.qualify, rows)
+    rows = reading.unnested(reading, select, rows, clauses, is_condition=True)
     return filtered(statement, rows, clauses, "QUALIFY")
 
 

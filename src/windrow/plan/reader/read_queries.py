@@ -10,7 +10,7 @@ from windrow.algebra.rewriting.windows_in_text import windows_in
 from windrow.kernels.sorting import SortKey
 from windrow.plan.columns import Column, Scope
 from windrow.plan.nodes import Distinct, Filter, Node, Project, SetOperation, Sort, TimeWindows
-from windrow.plan.reader.groups import arguments_of, grouped, is_grouped
+from windrow.plan.reader.groups import grouped, is_grouped, read_of_rows
 from windrow.plan.reader.pieces import framed_pieces, grouped_pieces, whole_pieces
 from windrow.plan.reader.query_rows import BlockRows, cast, filtered, passed, renamed
 from windrow.plan.reader.read_over import named_in, over_of, with_windows
@@ -198,9 +198,9 @@ class QueryReader:
         """A SELECT, with or without FROM."""
         rows, conditions = from_where(self._reading, shape)
         if is_grouped(self.tokens, shape):
-            rows = unnested(self._reading, shape, rows, arguments_of(self.tokens, shape))
+            rows = unnested(self._reading, shape, rows, read_of_rows(self.statement, shape, rows))
             return self._grouped(shape, rows, conditions, items)
-        rows = unnested(self._reading, shape, rows, shape.items)
+        rows = unnested(self._reading, shape, rows, _of_list(shape))
         found = self.statement.attempt(lambda: self._each(shape, rows, conditions, items), "MISSING_GROUP_BY")
         if isinstance(found, NotAnalysed):  # an aggregate that only Spark knows
             return self._grouped(shape, rows, conditions, items)
@@ -221,7 +221,7 @@ class QueryReader:
     ) -> tuple[Node, list[SortKey], int]:
         """SELECT without groups."""
         if over_of(self.statement, select) is not None:
-            rows = with_windows(self.statement, select, rows, conditions)
+            rows = with_windows(self._reading, select, rows, conditions)
         else:
             rows = filtered(self.statement, rows, conditions, "WHERE")
         hidden = []
@@ -307,9 +307,9 @@ class QueryReader:
             groups = unnested(self._reading, select, groups, having, is_condition=True)
             named_in(self.statement, select, select.having, groups)
             groups = filtered(self.statement, groups, having, "HAVING")
-        groups = unnested(self._reading, select, groups, select.items)
+        groups = unnested(self._reading, select, groups, _of_list(select))
         if over_of(self.statement, select) is not None:
-            groups = with_windows(self.statement, select, groups, [])
+            groups = with_windows(self._reading, select, groups, [])
         node = each(self.statement, select, groups, [])
         names = [self._group_name(item) for item in select.items]
         outputs = [(column.named(name), one) for name, (column, one) in zip(names, node.outputs, strict=True)]
@@ -401,6 +401,11 @@ class QueryReader:
         if isinstance(value, bool) or not isinstance(value, int) or value < 0:
             raise UnreadError("LIMIT or OFFSET by a value that is not a whole number", stretch)
         return value
+
+
+def _of_list(select: Select) -> list[Range]:
+    """The items of SELECT, and the windows that they name."""
+    return [*select.items, *([] if select.window is None else [select.window])]
 
 
 def _head(shape: OrderedBlock) -> int:

@@ -85,6 +85,21 @@ class FromWhere(Protocol):
         """
 
 
+class Unnested(Protocol):
+    """Reads subqueries in parts of a SELECT."""
+
+    def __call__(
+        self,
+        reading: ReaderState,
+        select: Select,
+        rows: BlockRows,
+        stretches: Iterable[Range],
+        *,
+        is_condition: bool = False,
+    ) -> BlockRows:
+        """The rows with columns for them, which replace them in the text."""
+
+
 @dataclass
 class ReaderState:
     """The state of a reader for one query.
@@ -130,7 +145,7 @@ class ReaderState:
     united: Callable[[SetOperationText, Node, Node], Node]
     bounds: Callable[[OrderedBlock], tuple[int, int | None]]
     from_where: FromWhere
-    unnested: Callable[[ReaderState, Select, BlockRows, Iterable[Range]], BlockRows]
+    unnested: Unnested
     inside: Callable[[Reader, str], ReaderState]
     relation: Callable[[Query], Node | Reason]
     named: dict[Range, Node] = field(default_factory=dict)

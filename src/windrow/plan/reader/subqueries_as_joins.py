@@ -13,15 +13,17 @@ from functools import partial
 from pyspark.sql.types import BooleanType, LongType
 
 from windrow.algebra.window_node import AggregateCall
-from windrow.plan.columns import ROWS, Column, Part
+from windrow.plan.columns import ROWS, Column, Expression, Part
 from windrow.plan.nodes import Aggregate, GroupAggregate, Join, Mark, Node, OneRow, Value
 from windrow.plan.reader.computed_by_spark import extended_by_spark, rows_at
 from windrow.plan.reader.dependent import Dependent, count_nothing, dependent, joined_back, null_safe
 from windrow.plan.reader.generated import generated
 from windrow.plan.reader.groups import grouped, is_grouped
+from windrow.plan.reader.positions_of_in import decides, is_negated, operand_of
 from windrow.plan.reader.query_rows import (
     BlockRows,
     column_of,
+    extended,
     filtered,
     name_around,
     names_of,
@@ -35,12 +37,11 @@ from windrow.plan.reader.read_over import over_of
 from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.statement_text import NotAnalysed, StatementText, UnreadError
 from windrow.plan.reasons import Reason
-from windrow.syntax.expression_nodes import Opaque, OperationNode
-from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, conjuncts
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import Piece, SqlText
+from windrow.syntax.subqueries import opens_query
 
 __all__ = [
     "alone",
@@ -56,9 +57,6 @@ __all__ = [
 _NAMES = "UNRESOLVED_COLUMN"
 """The condition of Spark's error for a correlated subquery."""
 
-_BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
-_BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
-
 
 def has_subquery(statement: StatementText, part: Range) -> bool:
     """Whether a range contains a subquery over something that changes over time."""
@@ -70,7 +68,7 @@ def subqueries(statement: StatementText, part: Range) -> Iterator[Range]:
     tokens, (at, stop) = statement.tokens, part
     while at < stop:
         close = at
-        if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
+        if opens_query(tokens, at):
             close = tokens.partner[at]
             if statement.is_temporal((at, close + 1)):
                 yield at, close + 1
@@ -97,9 +95,8 @@ def decided(
         kind = "anti" if is_not else "semi"
         return _paired(reading, rows, found, kind, part), None
     bracket = tokens.partner[stop - 1] if tokens.is_symbol(stop - 1, ")") else -1
-    is_list = tokens.word(bracket + 1) not in ("SELECT", "WITH")  # of one value, as in IN ((SELECT …))
-    is_in = bracket > start and tokens.word(bracket - 1) == "IN" and tokens.word(bracket - 2) != "NOT"
-    if is_in and not is_list:
+    is_query = bracket > start and opens_query(tokens, bracket)  # not a list of one value: IN ((SELECT …))
+    if is_query and tokens.word(bracket - 1) == "IN" and tokens.word(bracket - 2) != "NOT":
         found_in = statement.attempt(partial(_in_subquery, reading, rows, start, (bracket, stop)))
         if not isinstance(found_in, Reason):
             rows, found = found_in
@@ -111,7 +108,7 @@ def _in_subquery(
     reading: ReaderState, rows: BlockRows, start: int, bracket: Range
 ) -> tuple[BlockRows, _Partners]:
     """The partners of rows in the subquery of a condition that is just IN."""
-    operand = _operand(reading.statement, start, bracket[0] - 1)
+    operand = operand_of(reading.statement, start, bracket[0] - 1)
     if operand[0] != start:
         raise UnreadError("this expression before IN", operand)
     return _partners(reading, rows, bracket, operand)
@@ -142,6 +139,8 @@ def _stood(
     why: Reason | None = None
     beside: dict[str, Node] = {}
     for bracket in subqueries(statement, stretch):
+        if _is_column(statement, rows, bracket):
+            continue
         word = statement.tokens.word(bracket[0] - 1)
         rows = with_fields(statement, rows, bracket)
         if word == "EXISTS":
@@ -162,6 +161,17 @@ def _stood(
     return rows
 
 
+def _is_column(statement: StatementText, rows: BlockRows, bracket: Range) -> bool:
+    """Whether a subquery is in an expression that is a column of the rows: a key of groups, or a function
+    with OVER.
+    """
+    ids = {column.id for column in rows.node.columns}
+    return any(
+        first <= bracket[0] and bracket[1] <= last and own in ids
+        for (first, last), own in statement.columns_at.items()
+    )
+
+
 def _answered(
     reading: ReaderState, rows: BlockRows, stretch: Range, bracket: Range, is_inside: bool
 ) -> BlockRows:
@@ -169,16 +179,35 @@ def _answered(
     statement = reading.statement
     tokens, (first, stop) = statement.tokens, bracket
     is_not = tokens.word(first - 2) == "NOT"
-    operand = _operand(statement, stretch[0], first - 1 - is_not)
+    operand = operand_of(statement, stretch[0], first - 1 - is_not)
     at = operand[0], stop
-    if not _decides(statement, stretch, at):
-        raise UnreadError("an expression that computes with IN of a subquery", at)
-    if is_inside:
-        raise UnreadError("IN of a subquery as a column", at)
     rows, found = _partners(reading, rows, bracket, operand)
-    if is_not != _is_negated(statement, stretch[0], operand[0]):
+    if is_inside or not decides(statement, stretch, at):
+        return _with_truth(statement, rows, found, at, "NOT " if is_not else "")
+    if is_not != is_negated(statement, stretch[0], operand[0]):
         found = replace(found, unknown=found.keys[-1])
     return _marked(statement, rows, found, at, "NOT " if is_not else "")
+
+
+def _with_truth(
+    statement: StatementText, rows: BlockRows, found: _Partners, at: Range, negation: str
+) -> BlockRows:
+    """The rows with a column for IN that is true, false or NULL, and in its place IN over that column.
+
+    In such an expression Spark takes unknown for false or for true, as its optimizer rewrites the
+    expression. So Spark decides here too::
+
+        (v IN (SELECT k FROM s)) = false   →   (c IN (SELECT true)) = false
+    """
+    rows, certain = _with_mark(statement, rows, found, at)
+    rows, possible = _with_mark(statement, rows, replace(found, unknown=found.keys[-1]), at)
+    nothing = "CAST(NULL AS BOOLEAN)"
+    text = f"CASE WHEN {ROWS}.{certain} THEN true WHEN {ROWS}.{possible} THEN {nothing} ELSE false END"
+    (made,) = statement.fresh(1)
+    label, reads = statement.written(at), frozenset([certain, possible])
+    truth = Column(made, label, BooleanType()), Expression(SqlText.of(text), BooleanType(), reads=reads)
+    statement.instead[at] = f"({ROWS}.{made} {negation}IN (SELECT true))"
+    return extended(rows, SqlText(), [truth], label)
 
 
 def _values_of(reading: ReaderState, rows: BlockRows, bracket: Range) -> dict[str, Node]:
@@ -200,6 +229,17 @@ def _marked(
     statement: StatementText, rows: BlockRows, found: _Partners, at: Range, before: str = ""
 ) -> BlockRows:
     """The rows with a column that says whether they have partners, which replaces a part of the text."""
+    rows, made = _with_mark(statement, rows, found, at)
+    statement.instead[at] = f"{before}{ROWS}.{made}"
+    if not before:
+        statement.columns_at[at] = made
+    return rows
+
+
+def _with_mark(
+    statement: StatementText, rows: BlockRows, found: _Partners, at: Range
+) -> tuple[BlockRows, str]:
+    """The rows with a column that says whether they have partners, and that column."""
     (made,) = statement.fresh(1)
     label = statement.written(at)
     node = Mark(
@@ -213,10 +253,7 @@ def _marked(
         label,
         at,
     )
-    statement.instead[at] = f"{before}{ROWS}.{made}"
-    if not before:
-        statement.columns_at[at] = made
-    return replace(rows, node=node)
+    return replace(rows, node=node), made
 
 
 def _with_value(reading: ReaderState, rows: BlockRows, bracket: Range) -> BlockRows:
@@ -377,6 +414,7 @@ def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[Bloc
     inner = alone(reading, item.source)
     keys: tuple[tuple[str, str], ...] = ()
     if inner is None:
+        rows = with_fields(statement, rows, item.source)
         found = dependent(reading, rows, item.source)
         inner, keys = found.node, found.keys
         columns = [column for column in inner.columns if column.id in found.columns]
@@ -523,50 +561,3 @@ def _reads_beyond(statement: StatementText, condition: Range, around: BlockRows)
     start, stop = condition
     ids = {column.id for column in around.node.columns}
     return any(own in ids and start <= at[0] and at[1] <= stop for at, own in statement.columns_at.items())
-
-
-# -- the positions of IN -------------------------------------------------------------------------------
-
-
-def _operand(statement: StatementText, start: int, stop: int) -> Range:
-    """The operand before IN."""
-    tokens = statement.tokens
-    parent = tokens.parent[stop]
-    first = max(start, parent + 1)
-    for at in range(first, stop):
-        begins = tokens.word(at) in _BEFORE_OPERAND or tokens.is_symbol(at, ",")
-        if begins and tokens.parent[at] == parent and not tokens.is_symbol(at - 1, "."):
-            first = at + 1
-    found = parse_expression(tokens, first, stop)
-    is_value = isinstance(found, OperationNode) and found.operator not in _BOOLEAN
-    if first >= stop or not (is_value or not isinstance(found, OperationNode | Opaque)):
-        raise UnreadError("this expression before IN", (first, stop + 1))
-    return first, stop
-
-
-def _decides(statement: StatementText, stretch: Range, condition: Range) -> bool:
-    """Whether a condition is selected, or is used only under AND, OR, NOT and brackets.
-
-    In other uses, Spark treats unknown as false in some and not in others.
-    """
-    tokens, (first, stop) = statement.tokens, condition
-    bracket = tokens.parent[first]
-    inner = bracket >= stretch[0]
-    begin, end = (bracket + 1, tokens.partner[bracket]) if inner else stretch
-    if any(tokens.word(at) in ("CASE", "THEN", "ELSE") for at in tokens.level(begin, first)):
-        of_case = tokens.word(begin) == "CASE" and (begin + 1, begin + 2) == (first - 1, first)
-        return not inner and of_case and tokens.word(stop) == "THEN"
-    begins = first == begin or tokens.word(first - 1) in ("AND", "OR", "NOT")
-    ends = stop == end or tokens.word(stop) in ("AND", "OR")
-    return begins and ends and (not inner or _decides(statement, stretch, (bracket, end + 1)))
-
-
-def _is_negated(statement: StatementText, start: int, at: int) -> bool:
-    """Whether a negation applies to what begins at a token of a condition."""
-    tokens, count = statement.tokens, 0
-    while at >= start:
-        before = at - 1
-        while before >= start and (tokens.word(before) == "NOT" or tokens.is_symbol(before, "!")):
-            before, count = before - 1, count + 1
-        at = tokens.parent[at]
-    return count % 2 == 1

@@ -18,6 +18,7 @@ from windrow.syntax.query_parts import (
     level_around,
     visible_ctes,
 )
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList
 
 __all__ = [
@@ -251,7 +252,7 @@ def _calls(
     """The calls over the windows in a range; subqueries have their own windows."""
     at = part[0]
     while at < part[1]:
-        if tokens.is_symbol(at, "(") and tokens.word(at + 1) in ("SELECT", "WITH"):
+        if opens_query(tokens, at):
             at = tokens.partner[at]
         window = None
         if tokens.word(at) == "OVER" and at > part[0]:
