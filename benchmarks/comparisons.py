@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.data import EVEN, EVEN_BY_TIME, GHCN, LONG, MANY, MIXED, ONE, SKEWED, Data
+from benchmarks.data import EVEN, EVEN_BY_DATE, EVEN_BY_TIME, GHCN, LONG, MANY, MIXED, ONE, SKEWED, Data
 from benchmarks.pattern_queries import ALTERNATION, FUNNEL, HARD, NESTED, PATTERNS, RUNS
 from benchmarks.queries import (
     CHOSEN,
@@ -125,6 +125,7 @@ def catalogue(cores: int, *, full: bool) -> list[Comparison]:
     paper = list(_PAPER.values())
     comparisons = [
         *(_peers(f"next-{rows}", next_rows(rows), EVEN, bounded) for rows in (20, 200, 1_000)),
+        _peers("next-20-by-date", _NEXT_20, EVEN_BY_DATE, bounded),
         _peers("next-10000", next_rows(10_000), LONG, bounded),
         _peers("week", WEEK, EVEN, bounded | {"Spark OVER": 0.5}),
         *(

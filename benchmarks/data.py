@@ -22,6 +22,7 @@ from windrow.datasets import write_weather
 
 __all__ = [
     "EVEN",
+    "EVEN_BY_DATE",
     "EVEN_BY_TIME",
     "GHCN",
     "LONG",
@@ -107,6 +108,17 @@ def _weather(stations: int, days: int, elements: tuple[str, ...] = ("TMIN",)) ->
     return _cached(f"weather-{stations}x{days}{kinds}", make)
 
 
+def _by_date(rows: Path) -> Path:
+    """The same rows in the order of their dates: each row group has all stations."""
+
+    def make(file: Path) -> None:
+        with duckdb.connect() as connection:
+            ordered = f"SELECT * FROM read_parquet('{rows}') ORDER BY date, station"
+            connection.execute(f"COPY ({ordered}) TO '{file}' (FORMAT parquet)")
+
+    return _cached(f"{rows.stem}-by-date", make)
+
+
 def _chained(stations: int, days: int, share: float) -> Path:
     """The same rows, with a share of the stations put end to end as one, and a place every five minutes.
 
@@ -164,6 +176,12 @@ EVEN = Data(
     "stations of 5,500 days",
     lambda places: _weather(max(1, places // 5_500), 5_500),
     lambda: _weather(6, 2_500),
+)
+EVEN_BY_DATE = Data(
+    "even-by-date",
+    "the same rows, in the order of their dates",
+    lambda places: _by_date(EVEN.file(places)),
+    lambda: _by_date(EVEN.sample()),
 )
 MIXED = Data(
     "mixed",

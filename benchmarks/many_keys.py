@@ -2,10 +2,10 @@
 
     python -m benchmarks.many_keys [keys]
 
-runs a query of groups over as many rows with ten thousand keys and with as many keys as asked, on two executors
-of one core each, a process for each, and prints the megabytes at the end: of the driver's Python and Java, and
-of each executor, Java and Python workers together. The driver's Java machine has Spark's master and workers
-in it too, and the same heap in both runs.
+runs a query of groups over as many rows with ten thousand keys and with as many keys as asked, on two
+executors of one core each, and prints the megabytes at the end: of the driver's Python and Java, and of each
+executor, Java and Python workers together. The driver's Java has Spark's master and workers in it too, and
+the same heap in both runs.
 """
 
 from __future__ import annotations

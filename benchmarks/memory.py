@@ -64,14 +64,14 @@ def resident() -> tuple[float, float]:
 
 
 def below(ancestor: int | None = None) -> dict[int, str]:
-    """The commands of the processes that a process has started, this one if not said, with theirs."""
+    """The commands of the processes that a process, by default this one, has started, and of theirs."""
     parents = {int(entry.name): _parent(entry) for entry in _PROC.iterdir() if entry.name.isdigit()}
     above = os.getpid() if ancestor is None else ancestor
     return {pid: _read(_PROC / str(pid) / "cmdline") for pid in parents if _is_below(pid, above, parents)}
 
 
 def resident_of(pid: int | None = None) -> float:
-    """The megabytes of a process that are in memory; of this one if not said."""
+    """The megabytes of a process, by default this one, that are in memory."""
     return _status(os.getpid() if pid is None else pid, "VmRSS") / 1024
 
 

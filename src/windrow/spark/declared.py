@@ -175,4 +175,5 @@ def _key(tokens: TokenList, source: Watermark) -> str:
     parts = [name, *expression, tokens[source.column].name, length]
     if source.future is not None:
         parts.append(f"future {tokens.text(*source.future.tokens)}")
-    return quote("-".join(" ".join(part.lower().split()) for part in parts), safe=" '-")
+    # streams are looked up by names in lower case
+    return quote("-".join(" ".join(part.split()) for part in parts), safe=" '-").lower()

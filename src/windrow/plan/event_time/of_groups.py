@@ -203,7 +203,7 @@ def _with_ttl(deriving: Deriving, node: plan.Aggregate, facts: Facts) -> tuple[p
     if not node.keys or not facts.raw:
         return node, facts
     if len(facts.places) != 1:
-        hint = "do the join in a subquery that selects the rowtime of one stream"
+        hint = "group by a window of time too, as of TUMBLE; or leave STATE LIFETIME out"
         raise unsupported(
             deriving.tokens, "STATE LIFETIME of groups over a join", deriving.tokens.span(*node.at), hint
         )
