@@ -180,6 +180,9 @@ class Reader:
         """SELECT STREAM: the rows of streams without windows as they arrive; of other inputs, the inserted
         rows.
         """
+        if not query.is_temporal:
+            hint = "leave STREAM out: CHANGELOG OF is a table of changes"
+            raise _not_temporal(self.tokens, query.span, hint)
         bare = any(isinstance(item, WindowedStream) and item.is_bare for item in query.inputs)
         return StreamQuery("RSTREAM" if bare else "ISTREAM", query, (), query.span)
 
@@ -537,13 +540,13 @@ def _calls_or_has_fields(tokens: TokenList, index: int) -> bool:
     return tokens.is_symbol(index + 1, "(") or tokens.is_symbol(index + 1, ".")
 
 
-def _not_temporal(tokens: TokenList, span: Span) -> AnalysisError:
+def _not_temporal(tokens: TokenList, span: Span, hint: str = "read it as a table") -> AnalysisError:
     return AnalysisError(
         "the relation does not change over time: it reads no window of a stream",
         condition="NOT_VARYING",
         sql=tokens.sql,
         span=span,
-        hint="read it as a table",
+        hint=hint,
     )
 
 

@@ -167,7 +167,8 @@ def test_the_statement_itself_may_say_how_far_ahead_rows_are(session, spark, inc
 
 def test_the_watermark_may_be_of_what_the_statement_computes(session, spark, incoming):
     arriving(spark, incoming, 1).selectExpr("n", "CAST(ts AS STRING) AS at").createOrReplaceTempView("t")
-    source = "STREAM t WATERMARK to_timestamp(at) AS ts DELAY OF INTERVAL 0 SECONDS FUTURE 1 DAY AS q"
+    computed = "to_timestamp(concat(at, '')) + INTERVAL 0 SECONDS"  # with a comma and a plus
+    source = f"STREAM t WATERMARK {computed} AS ts DELAY OF INTERVAL 0 SECONDS FUTURE 1 DAY AS q"
     given = Memory()
     query = session.sql(f"SELECT STREAM n, q.ts > TIMESTAMP '2000-01-01' AS late FROM {source}").start(
         given, trigger={"availableNow": True}

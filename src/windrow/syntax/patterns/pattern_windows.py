@@ -288,7 +288,7 @@ def _refuse_copy(tokens: TokenList, at: int, named: dict[str, PatternWindow]) ->
 
 
 def _start_of_call(tokens: TokenList, over: int) -> int:
-    """The first token of the call before OVER: a name, or a function followed by FILTER."""
+    """The first token of the call before OVER: a name, or a function, with WITHIN GROUP and FILTER."""
     start = over - 1
     if tokens.word(start) == "NULLS" and tokens.word(start - 1) in ("IGNORE", "RESPECT"):
         start -= 2
@@ -296,6 +296,8 @@ def _start_of_call(tokens: TokenList, over: int) -> int:
         start = tokens.partner[start] - 1
         if tokens.word(start) == "FILTER":
             start -= 1
+        elif tokens.word(start) == "GROUP" and tokens.word(start - 1) == "WITHIN":
+            start -= 2
         else:
             break
     return start
