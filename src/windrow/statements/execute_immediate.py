@@ -21,7 +21,7 @@ from windrow.spark.jvm.plans import selected_texts
 from windrow.statements.classification import only_statement
 from windrow.statements.composed import RunQuery
 from windrow.statements.definitions.stored_text import literal
-from windrow.statements.values_on_connect import values_on_connect
+from windrow.statements.scripts.values_on_connect import values_on_connect
 from windrow.syntax.compounds import QUERIES
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range

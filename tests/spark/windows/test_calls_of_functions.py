@@ -337,7 +337,7 @@ def test_several_values_of_a_call_are_an_error(session):
             " DEFINE A AS longest(A.v) > 0) FROM t",
             "MATCH_RECOGNIZE in FROM",
         ),
-        ("SELECT transform(array(1, v), x -> longest(x)) FROM b", "explode the array in FROM"),
+        ("SELECT transform(array(1, v), x -> longest(x)) FROM b", "call it in a subquery in FROM"),
         ("SELECT COUNT(DISTINCT *) FROM b WHERE 1 IN (SELECT i FROM t WHERE i > longest(b.v))", "a subquery"),
         (
             "SELECT hash(*) FROM b WHERE 1 IN (SELECT i FROM t WHERE i > longest(b.v))",

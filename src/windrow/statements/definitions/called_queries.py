@@ -68,7 +68,7 @@ def query_of_call(
     if select is not None and select.is_in("ORDER", at):
         raise _refused(tokens, at, function, "ORDER BY", "select it with a name, and order by that name")
     if lambda_around(tokens, at) is not None:
-        hint = "explode the array in FROM, and call it there for each element"
+        hint = "call it in a subquery in FROM, over exploded elements if it reads them"
         raise _refused(tokens, at, function, "a lambda function", hint)
     arguments = arguments_of(tokens, at, function)
     given = [argument for argument in arguments if not isinstance(argument, str)]
