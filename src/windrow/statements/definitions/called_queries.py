@@ -272,10 +272,11 @@ def _around(
     source = None if scope is None else scope.source
     is_beyond = any(_reads_beyond(tokens, at, one) for one in arguments)
     is_beyond = is_beyond and not (source and _is_of_spark(gateway, _selected(tokens, arguments, source)))
-    if next(scopes(tokens, at, _clauses(tokens)), None) is None and not begins_relation(tokens, at):
+    first = first_of_call(tokens, at)
+    has_columns = next(scopes(tokens, first, _clauses(tokens)), None) is not None
+    if not has_columns and not begins_relation(tokens, first):
         gateway.sql(SqlText.of("SELECT ", _all(tokens, arguments)))  # there are no columns
     if scope is None or source is None or is_beyond or any(reads_rows(tokens, one) for one in arguments):
-        first = first_of_call(tokens, at)
         in_from = begins_relation(tokens, first) and tokens.word(first - 1) != "LATERAL"
         raise NotSupportedError(
             f"function {function.name} contains windows, so its arguments can only read columns of"
