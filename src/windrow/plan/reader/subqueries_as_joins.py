@@ -14,7 +14,7 @@ from pyspark.sql.types import BooleanType, LongType
 
 from windrow.algebra.window_node import AggregateCall
 from windrow.plan.columns import ROWS, Column, Expression, Part
-from windrow.plan.nodes import Aggregate, GroupAggregate, Join, Mark, Node, OneRow, Value
+from windrow.plan.nodes import Aggregate, GroupAggregate, Join, Mark, Node, OneRow, Value, walk
 from windrow.plan.reader.computed_by_spark import extended_by_spark, rows_at
 from windrow.plan.reader.dependent import Dependent, count_nothing, dependent, joined_back, null_safe
 from windrow.plan.reader.generated import generated
@@ -37,6 +37,7 @@ from windrow.plan.reader.read_over import over_of
 from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.statement_text import NotAnalysed, StatementText, UnreadError
 from windrow.plan.reasons import Reason
+from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, conjuncts
 from windrow.syntax.select_list import without_alias
@@ -56,6 +57,10 @@ __all__ = [
 
 _NAMES = "UNRESOLVED_COLUMN"
 """The condition of Spark's error for a correlated subquery."""
+
+
+_RELATIONS_AFTER = ("AS", "OF", "ISTREAM", "DSTREAM", "RSTREAM", "LATERAL", "UNION", "EXCEPT", "INTERSECT")
+"""Words before a query in brackets that is a relation."""
 
 
 def has_subquery(statement: StatementText, part: Range) -> bool:
@@ -181,12 +186,32 @@ def _answered(
     is_not = tokens.word(first - 2) == "NOT"
     operand = operand_of(statement, stretch[0], first - 1 - is_not)
     at = operand[0], stop
+    computes = is_inside or not decides(statement, stretch, at)
+    if computes and _is_one_of_several(statement, rows):
+        raise UnreadError("an expression that computes with IN of a subquery, beside another subquery", at)
     rows, found = _partners(reading, rows, bracket, operand)
-    if is_inside or not decides(statement, stretch, at):
+    if computes:
         return _with_truth(statement, rows, found, at, "NOT " if is_not else "")
     if is_not != is_negated(statement, stretch[0], operand[0]):
         found = replace(found, unknown=found.keys[-1])
     return _marked(statement, rows, found, at, "NOT " if is_not else "")
+
+
+def _is_one_of_several(statement: StatementText, rows: BlockRows) -> bool:
+    """Whether an expression of the statement, or what its rows come from, has another subquery.
+
+    Spark's plan of :func:`_with_truth` reads the rows some thirty times, and those of two would do so a
+    thousand times.
+    """
+    tokens = statement.tokens
+    asked = [
+        at
+        for at in range(1, len(tokens))
+        if opens_query(tokens, at)
+        and not begins_relation(tokens, at)
+        and tokens.word(at - 1) not in _RELATIONS_AFTER
+    ]
+    return len(asked) > 1 or any(isinstance(node, Mark) for node in walk(rows.node))
 
 
 def _with_truth(
