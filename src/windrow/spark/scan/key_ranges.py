@@ -18,7 +18,7 @@ __all__ = ["RowGroup", "divided"]
 _MOST_READ = 1.75
 """The rows that tasks read altogether, in multiples of all rows, beyond which an exchange is cheaper."""
 _LARGEST = 2.0
-"""The rows of the largest task, in multiples of the average."""
+"""The rows of the largest task, in multiples of those that a task should have: it holds all of them."""
 
 Value: TypeAlias = Any
 """An integer or bytes: the same in all row groups."""
@@ -50,7 +50,7 @@ def divided(groups: Sequence[RowGroup], column: str, count: int) -> tuple[tuple[
     tasks = [_within(groups, KeyRange(column, first, stop)) for first, stop in pairwise(edges)]
     rows = [sum(group.rows for group in task) for task in tasks]
     total = sum(group.rows for group in groups)
-    if 2 * len(tasks) < count or sum(rows) > _MOST_READ * total or max(rows) > _LARGEST * total / len(tasks):
+    if not cuts or sum(rows) > _MOST_READ * total or max(rows) * count > _LARGEST * total:
         return None
     return tuple(
         _parts(task, KeyRange(column, first, stop))

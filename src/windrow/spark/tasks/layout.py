@@ -68,8 +68,10 @@ def survey(
     small = _small(gateway, rows, scan, budget)
     if small is not None:
         return Layout(_tasks(gateway, small, budget) if partition else 1)
-    if gateway.plan_only:
-        return shuffled
+    if gateway.plan_only:  # as if a sample found no long partition
+        return Layout(
+            _tasks(gateway, scan.rows, budget) if partition and scan is not None else shuffled.buckets
+        )
     ranges = scanned.ranges(order.column) if sliceable and scan is not None and not partition else None
     if scan is not None and ranges and has_values_of_codes(scan.schema.field(order.column).type):
         cuts = _cuts_between(ranges, order, _tasks(gateway, scan.rows, budget))
