@@ -27,8 +27,8 @@ class Killing(IntoStream):
 
     has_killed = False
 
-    def insert(self, rows, until, before):
-        count = super().insert(rows, until, before)
+    def insert(self, rows, until, punctuations, before):
+        count = super().insert(rows, until, punctuations, before)
         if count and not self.has_killed:
             self.has_killed = True
             raise KilledError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from windrow.errors import NotSupportedError, UsageError, did_you_mean, refuse_unknown
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, form_in
@@ -96,7 +97,7 @@ def micro_batches_of(
     keeps = on_malformed == "keep"
     form = envelope if plan.is_relation else None
     if _is_for_executors(plan, form, sink, folder, on_malformed):
-        steps_of: Callable[[LiveContext], Steps] = _on_executors(plan, sink, form, on_malformed)
+        steps_of: Callable[[LiveContext], Steps[Any]] = _on_executors(plan, sink, form, on_malformed)
         state = BUCKETS
     else:
         steps_of, state = _on_driver(plan), None
@@ -142,10 +143,10 @@ def _on_executors(
             span=plan.span,
             hint=f"leave on_malformed out; or SET {HOST_SETTING} = driver",
         )
-    return partial(ExecutorSteps, graph_of(plan, envelope=envelope), sink)
+    return partial(ExecutorSteps, graph_of(plan, envelope=envelope))
 
 
-def _on_driver(plan: LivePlan) -> Callable[[LiveContext], Steps]:
+def _on_driver(plan: LivePlan) -> Callable[[LiveContext], Steps[Any]]:
     """The steps of a query on the driver."""
     if isinstance(plan, WholeStreamsPlan):
         return partial(WholeStreamsSteps, plan, plan.blocking)

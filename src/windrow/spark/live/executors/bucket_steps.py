@@ -10,7 +10,6 @@ from types import MappingProxyType
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from windrow.spark.collected import is_plain
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, CommittedBatch
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
@@ -19,10 +18,10 @@ from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.input.ticks import TickFiles
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.query_steps import Done, Retained, Steps
+from windrow.spark.live.micro_batches.output import Output
+from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of, timed_state_of
-from windrow.spark.live.sinks.sink import Sink, TableSink, takes_tables
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.streams import Position
 from windrow.streams.admission.parts import EntrySummary, Refused
@@ -47,7 +46,32 @@ class _InAll:
     operators: RetainedRowsOf
 
 
-class ExecutorSteps(Steps):
+@dataclass(frozen=True, eq=False)
+class _Packets:
+    """The output of the buckets.
+
+    Attributes
+    ----------
+    late
+        The late rows of each stream.
+    count
+        How many rows arrived.
+    batch
+        All packets.
+    accounts
+        What each bucket did.
+    rows
+        The packets with changes; None for large ones, which are not on the driver.
+    """
+
+    late: Mapping[str, DataFrame | None]
+    count: int
+    batch: DataFrame
+    accounts: Sequence[BucketAccount]
+    rows: Sequence[bytes | None]
+
+
+class ExecutorSteps(Steps[_Packets]):
     """Runs a query on executors.
 
     A micro-batch is the output of the buckets. Their state is in Spark's state store, which retains the
@@ -58,17 +82,16 @@ class ExecutorSteps(Steps):
     ----------
     graph
         The query for executors; a checkpoint that has begun keeps its number of buckets.
-    sink
-        Takes its rows.
     context
         The query, as it runs.
     """
 
     settings = MappingProxyType(STATE_STORE)
 
-    def __init__(self, graph: Graph, sink: Sink, context: LiveContext) -> None:
-        self._context, self._target = context, sink
-        counts = context.checkpoint.last().counts
+    def __init__(self, graph: Graph, context: LiveContext) -> None:
+        self._context = context
+        last, folder = context.checkpoint.last(), context.checkpoint.folder.resolve()
+        graph, counts = graph.begun(folder, has_begun=last.number >= 0), last.counts
         self._graph = replace(graph, buckets=counts[BUCKETS]) if BUCKETS in counts else graph
         self._tick_files = TickFiles(context.folder / "ticks") if self._graph.waits else None
         self._buckets = 0
@@ -102,19 +125,25 @@ class ExecutorSteps(Steps):
         """How many rows arrived: the number of packets depends on the number of tasks that read them."""
         return _rows_in(_accounts(batch.select(NOTE).toArrow().column(0).to_pylist()))
 
-    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Collect the buckets' decisions and results, and pass the changes to the sink."""
+    def judge(
+        self,
+        batch: DataFrame,
+        before: CommittedBatch,  # noqa: ARG002 - buckets have what was before
+    ) -> _Packets:
+        """Collect the buckets' decisions."""
         small = F.when(F.length(DATA) <= _SMALL, F.col(DATA)).alias(DATA)
         packets = batch.select(NOTE, small).toArrow()
         notes, data = (packets.column(name).to_pylist() for name in (NOTE, DATA))
         accounts = _accounts(notes)
+        rows = [one for note, one in zip(notes, data, strict=True) if is_of_rows(note)]
+        return _Packets(self._late_rows(batch, accounts), _rows_in(accounts), batch, accounts, rows)
+
+    def advance(self, packets: _Packets, number: int, before: CommittedBatch) -> Advanced:
+        """Collect the buckets' results, as they have advanced."""
+        accounts, rows_in = packets.accounts, packets.count
         positions = dict(before.positions)
         for place, name, _ in self._graph.streams:
             positions[name] = self._position(place, accounts, before.positions.get(name))
-        self._context.late.set_aside(self._late_rows(batch, accounts), number)
-        rows = [one for note, one in zip(notes, data, strict=True) if is_of_rows(note)]
-        emitted = self._emit(batch, rows, number)
-        rows_in = _rows_in(accounts)
         known = before.counts
         counts_before = {name: count for name, count in known.items() if name.startswith(_STATE)}
         now = max((one.now for one in accounts), default=known.get("now", 0))
@@ -124,7 +153,6 @@ class ExecutorSteps(Steps):
             "rows_in": known.get("rows_in", 0) + rows_in,
             "rows_late": self._late_in_all(positions, accounts) if accounts else known.get("rows_late", 0),
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
-            "rows_emitted": known.get("rows_emitted", 0) + emitted,
             BUCKETS: self._graph.buckets,
             **(self._state_counts(accounts) if accounts else counts_before),
         }
@@ -132,9 +160,9 @@ class ExecutorSteps(Steps):
         if any(due):
             counts["due"] = min(one for one in due if one is not None)
         frontier = now if self._graph.is_timed else self._context.frontier(positions)
-        committed = CommittedBatch(number, positions, frontier, None, counts)
+        manifest = CommittedBatch(number, positions, frontier, None, counts)
         self._buckets = len(accounts)
-        return Done(committed, rows_in, emitted)
+        return Advanced(self._output(packets), lambda: manifest)
 
     def retained(self, committed: CommittedBatch) -> Retained:
         """The buffered and retained rows of all buckets."""
@@ -145,16 +173,15 @@ class ExecutorSteps(Steps):
         besides = {"state_bytes": size, "buckets": self._buckets}
         return Retained(waiting, sum(one.rows for one in all_of), besides)
 
-    def _emit(self, batch: DataFrame, rows: Sequence[bytes | None], number: int) -> int:
-        """Pass the changes to the sink; in memory, if all packets with rows are on the driver."""
-        tables = [from_bytes(data) for data in rows if data is not None]
-        if len(tables) == len(rows) and isinstance(self._target, TableSink) and takes_tables(self._target):
-            table = self._graph.changes_of(tables)
-            names = () if table is None else table.column_names
-            is_plain_table = len({name.lower() for name in names}) == len(names)
-            if table is not None and is_plain_table and is_plain(self._graph.result):
-                return self._target.write_table(table, number)
-        return self._target.write(self._graph.changes(batch), number) or 0
+    def _output(self, packets: _Packets) -> Output:
+        """The changes; in memory, if all packets with rows are on the driver."""
+        graph = self._graph
+        tables = [from_bytes(data) for data in packets.rows if data is not None]
+        if len(tables) == len(packets.rows):
+            table = graph.changes_of(tables)
+            if table is not None and self._context.table_sink(graph.result, table.column_names) is not None:
+                return Output(table, graph.result)
+        return Output(graph.changes(packets.batch), graph.result)
 
     def state(self, committed: CommittedBatch) -> QueryState:
         """The state after a micro-batch."""

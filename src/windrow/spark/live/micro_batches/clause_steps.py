@@ -7,7 +7,7 @@ due rows ─▶ upstream                        else: each clause in turn, with 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -19,9 +19,10 @@ from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of, is_one_clause
 from windrow.spark.live.micro_batches.clause_state import BUFFERED, Buffered, ClauseState, first_before
-from windrow.spark.live.micro_batches.entry_reader import EntryReader
+from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, EntryReader
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.query_steps import Done, Retained, Steps
+from windrow.spark.live.micro_batches.output import Output, StreamOutput
+from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.upstream import EMITTED
@@ -31,7 +32,7 @@ from windrow.spark.live.sinks.into_stream import IntoStream
 __all__ = ["ClauseSteps"]
 
 
-class ClauseSteps(Steps):
+class ClauseSteps(Steps[CollectedBatch]):
     """Runs clauses: in memory where the query is one of them, else each in turn.
 
     Parameters
@@ -57,11 +58,13 @@ class ClauseSteps(Steps):
         while self._cached:
             self._cached.pop().unpersist()
 
-    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Judge the entries, advance the clauses, and pass their rows to the sink."""
-        collected = self._entries.read(batch, before)
-        found, alone, plan = collected.found, self._alone, self._query
-        self._context.late.set_aside({name: one.late for name, one in found.items()}, number)
+    def judge(self, batch: DataFrame, before: CommittedBatch) -> CollectedBatch:
+        """Read the entries, and judge them."""
+        return self._entries.read(batch, before)
+
+    def advance(self, collected: CollectedBatch, number: int, before: CommittedBatch) -> Advanced:
+        """Advance the clauses."""
+        alone, plan = self._alone, self._query
         positions = collected.positions
         closes = self._closed.take(number, before.number, before.positions, positions)
         until, origin, marks = self._context.frontier(positions), before.origin, dict(before.marks)
@@ -71,16 +74,16 @@ class ClauseSteps(Steps):
         if moved and until is not None and origin is None:
             origin = first_before(until, self._context.scale, buffered.rows())
         moved = moved and origin is not None
-        reaches, emitted = until if moved else before.frontier, 0
+        reaches, output = until if moved else before.frontier, None
         if alone is not None:
             over, closed = alone.closed(buffered, before.number)
             goes = moved or closes or bool(closed[0].any() or closed[1])
             due, buffered = buffered.due(reaches if goes else None, closed)
             if goes:
                 retained = self._state.retained(before, alone.name)
-                output, retained = alone.advanced(due, buffered, retained, over, reaches, before.frontier)
+                made, retained = alone.advanced(due, buffered, retained, over, reaches, before.frontier)
                 to_retain[alone.name] = retained
-                emitted = self._write_output(alone.plan, output, before, number, marks)
+                output = self._output(made, marks)
             alone.is_after(number, before.number, is_final=goes)
         else:
             goes = (moved or closes) and reaches is not None and origin is not None
@@ -90,44 +93,36 @@ class ClauseSteps(Steps):
                 instants = before.frontier, reaches, origin
                 span = self._state.span(due, before, instants, marks, self._cached, ended)
                 part = plan.output(span)
-                output = _Output(part.rows, lambda: part.until)
-                emitted = self._write_output(plan, output, before, number, marks)
+                output = self._output(_Made(part.rows, lambda: part.until), marks)
                 to_retain |= span.to_retain
         used = sum(rows.num_rows for rows in due.values())
-        counts = collected.counts(before, used, emitted)
         frontier = before.frontier if origin is None or until is None else until
-        chunks = self._state.write(to_retain, buffered)
-        committed = CommittedBatch(number, positions, frontier, origin, counts, chunks, marks)
-        return Done(committed, collected.count, emitted)
+        manifest = CommittedBatch(
+            number, positions, frontier, origin, collected.counts(before, used), marks=marks
+        )
+        return Advanced(output, partial(self._store, manifest, to_retain, buffered))
 
-    def _write_output(
-        self,
-        plan: ClausePlan,
-        output: _Output,
-        before: CommittedBatch,
-        number: int,
-        marks: dict[str, int],
-    ) -> int:
-        """Write the rows of a micro-batch to the sink; to a stream, with the bound of later output."""
-        sink, rows, columns = self._context.sink, output.rows, plan.columns
-        with self._context.gateway.translated():
-            if isinstance(sink, IntoStream):
-                least = output.find_least()
+    def _store(
+        self, manifest: CommittedBatch, to_retain: Mapping[str, RetainedRows], buffered: Buffered
+    ) -> CommittedBatch:
+        """Write the retained rows after a micro-batch; returns its manifest with the chunks."""
+        return replace(manifest, chunks=self._state.write(to_retain, buffered))
+
+    def _output(self, made: _Made, marks: dict[str, int]) -> Output | StreamOutput:
+        """The rows of a micro-batch in the form of the sink; for a stream, with the bound of later output."""
+        context, rows, plan = self._context, made.rows, self._query
+        schema = plan.outer.schema
+        with context.gateway.translated():
+            if isinstance(context.sink, IntoStream):
+                least = made.find_least()
                 if least is not None:
                     marks[EMITTED] = least
-                stream = plan.as_stream(self._framed(rows), tuple(columns))
-                return sink.insert(stream, least, before.counts.get("rows_emitted", 0))
-            into = self._context.table_sink(plan.outer.schema, columns)
-            if into is not None:
-                return into.write_table(rows if isinstance(rows, pa.Table) else rows.toArrow(), number)
-            return sink.write(self._framed(rows), number) or 0
-
-    def _framed(self, rows: pa.Table | DataFrame) -> DataFrame:
-        return (
-            frame_of_collected(self._context.spark, rows, self._query.outer.schema)
-            if isinstance(rows, pa.Table)
-            else rows
-        )
+                if isinstance(rows, pa.Table):
+                    rows = frame_of_collected(context.spark, rows, schema)
+                return StreamOutput(plan.as_stream(rows, tuple(plan.columns)), least)
+            if not isinstance(rows, pa.Table) and context.table_sink(schema, plan.columns) is not None:
+                rows = rows.toArrow()
+        return Output(rows, schema)
 
     # -- what is retained --------------------------------------------------------------------------------
 
@@ -147,7 +142,7 @@ class ClauseSteps(Steps):
 
 
 @dataclass(frozen=True)
-class _Output:
+class _Made:
     """The output of a micro-batch, and a function that finds the bound of later output."""
 
     rows: pa.Table | DataFrame
@@ -210,7 +205,7 @@ class _Alone:
         over: Marks | None,
         until: int | None,
         since: int | None,
-    ) -> tuple[_Output, RetainedRows]:
+    ) -> tuple[_Made, RetainedRows]:
         """The output of the query for these due rows, and the rows that its clause retains."""
         around, clause, kernel = self._around, self._clause, self._clause.kernel
 
@@ -226,4 +221,4 @@ class _Alone:
             rows: pa.Table | DataFrame = chosen_of(output, around.chosen)
         else:
             rows = around.after(frame_of_collected(self._spark, output, travelling_schema(clause.result)))
-        return _Output(rows, partial(clause.least, retained, until)), retained
+        return _Made(rows, partial(clause.least, retained, until)), retained

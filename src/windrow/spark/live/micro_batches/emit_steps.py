@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -37,7 +37,8 @@ from windrow.spark.live.micro_batches.emit_rows import ROWS, EmittedRows, enteri
 from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, EntryReader
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged, judging
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.query_steps import Done, Retained, Steps
+from windrow.spark.live.micro_batches.output import Output, StreamOutput
+from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_by_spark import EmittedBySpark
@@ -48,7 +49,6 @@ from windrow.spark.live.reports.account import Account
 from windrow.spark.live.reports.state_table import QueryState, timed_state_of
 from windrow.spark.live.reports.state_table import RetainedRowsOf as Counted
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
 from windrow.spark.recorded.punctuation_times import LoggedPunctuation, folded, stream_kinds
 from windrow.spark.recorded.rows_late_for_groups import LATE_FOR_GROUP
@@ -67,24 +67,6 @@ _SPARE = 1_000_000
 """Operators that have processed so many rows more than twice the retained ones are rebuilt."""
 
 
-@dataclass(frozen=True)
-class _Done:
-    """The account of a micro-batch: its rows that arrived, were used, were late for a group, were emitted and
-    are buffered; and when the oldest retained row arrived.
-    """
-
-    number: int
-    now: int
-    entries: int
-    arrived: int
-    used: int
-    late: int
-    emitted: int
-    buffered: int
-    oldest: int | None
-    due: int | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class _Known:
     """The state after a micro-batch, in memory and in a file, which has that of all rows before it."""
@@ -96,7 +78,52 @@ class _Known:
     carried: Carried | None = None
 
 
-class EmittedSteps(Steps):
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """The judged entries of a micro-batch.
+
+    Attributes
+    ----------
+    late
+        The late rows of each stream.
+    collected
+        All entries.
+    judged
+        Those that are late for a group.
+    marks
+        The changes of each stream's watermark, with their processing times.
+    origin, until
+        The first processing time of the logs, and that up to which all streams are complete.
+    """
+
+    late: Mapping[str, DataFrame | None]
+    collected: CollectedBatch
+    judged: JudgedEntries
+    marks: Mapping[str, Marks]
+    origin: int | None
+    until: int | None
+
+    @property
+    def count(self) -> int:
+        """How many rows arrived."""
+        return self.collected.count
+
+
+@dataclass(frozen=True, eq=False)
+class _Done:
+    """The account of a micro-batch: its entries, the rows that it used and buffered; when the oldest retained
+    row arrived, and when a change is due.
+    """
+
+    number: int
+    entries: _Entries
+    used: int
+    buffered: int
+    oldest: int | None
+    due: int | None
+
+
+class EmittedSteps(Steps[_Entries]):
     """Runs a query with EMIT.
 
     Parameters
@@ -165,10 +192,22 @@ class EmittedSteps(Steps):
             else EmittedBySpark(gateway, self._query, self._context.envelope)
         )
 
-    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Judge the entries, advance the operators, and pass the changes to the sink."""
+    def judge(self, batch: DataFrame, before: CommittedBatch) -> _Entries:
+        """Read the entries, and judge them; rows may be late for a group."""
+        collected = self._entries.read(batch, before)
+        found = collected.found
+        marks = {name: [*before.moves.get(name, []), *one.watermarks] for name, one in found.items()}
+        origin = self._origin([*collected.firsts.values()], before)
+        until = None if origin is None else self._until(collected.positions, collected.now)
+        judged = self._judged(before, {name: one.below for name, one in found.items()}, marks, until)
+        refused = {name: self._context.late.frame(name, one.late) for name, one in found.items()}
+        late = {name: self._all_late(name, rows, judged) for name, rows in refused.items()}
+        return _Entries(late, collected, judged, marks, origin, until)
+
+    def advance(self, entries: _Entries, number: int, before: CommittedBatch) -> Advanced:
+        """Advance the operators to the processing time up to which all streams are complete."""
         try:
-            return self._take(self._entries.read(batch, before), number, before)
+            return self._advanced(entries, number, before)
         except UnmatchedError as error:
             raise unstable(error) from None
 
@@ -182,22 +221,10 @@ class EmittedSteps(Steps):
         """The columns that the query reads."""
         return frame, {own: inside(at, own) for own in self._rows.columns(name)}
 
-    def _take(self, collected: CollectedBatch, number: int, before: CommittedBatch) -> Done:
-        now = collected.now
-        positions = collected.positions
-        marks: dict[str, Marks] = {
-            name: [*before.moves.get(name, []), *one.watermarks] for name, one in collected.found.items()
-        }
+    def _advanced(self, entries: _Entries, number: int, before: CommittedBatch) -> Advanced:
+        collected, judged, marks = entries.collected, entries.judged, entries.marks
+        origin, until = entries.origin, entries.until
         punctuations = self._punctuations_since(before, collected.found)
-        origin = self._origin([*collected.firsts.values()], before)
-        until = None if origin is None else self._until(positions, now)
-        judged = self._judged(
-            before, {name: one.below for name, one in collected.found.items()}, marks, until
-        )
-        refused = {name: self._context.late.frame(name, one.late) for name, one in collected.found.items()}
-        self._context.late.set_aside(
-            {name: self._all_late(name, late, judged) for name, late in refused.items()}, number
-        )
         known, self._known_last = self._known_before(before), None  # if this fails, it is read again
         rows = {
             name: with_rows(state, collected.found[name].rows, number) for name, state in known.rows.items()
@@ -206,41 +233,49 @@ class EmittedSteps(Steps):
             known.evaluation.add_punctuation(
                 {name: one.punctuations for name, one in collected.found.items()}
             )
-        emitted, used, frontier = 0, -judged.count, before.frontier
+        used, frontier, output = -judged.count, before.frontier, None
         if until is not None and origin is not None and (frontier is None or until > frontier):
             used += sum(int(entering(state.retained, frontier, until).sum()) for state in rows.values())
             self._refuse_late(known.evaluation, marks, (frontier, until))
             changed = self._changes_by(known.evaluation, rows, marks, (frontier, until), origin)
-            if isinstance(self._context.sink, IntoStream):
-                emitted = self._insert(self._frame_of(changed), marks, until, before)
-            else:
-                emitted = self._put(self._context.sink, changed, number)
+            output = self._output(changed, marks, until)
             frontier = until
+        known = replace(known, number=number, rows=rows)
+        return Advanced(output, partial(self._store, entries, known, punctuations, used, frontier, before))
+
+    def _store(
+        self,
+        entries: _Entries,
+        known: _Known,
+        punctuations: Mapping[str, LoggedPunctuation],
+        used: int,
+        frontier: int | None,
+        before: CommittedBatch,
+    ) -> CommittedBatch:
+        """Write the state after a micro-batch; returns its manifest."""
+        collected, judged, marks, origin = entries.collected, entries.judged, entries.marks, entries.origin
+        number, evaluation = known.number, known.evaluation
         carried = self._carried(
-            known, rows, marks, frontier, number, has_punctuation=any(punctuations.values())
+            known, known.rows, marks, frontier, number, has_punctuation=any(punctuations.values())
         )
         rows = self._rows.left(
-            rows, marks, known.evaluation.punctuation, frontier, None if carried is None else carried.at
+            known.rows, marks, evaluation.punctuation, frontier, None if carried is None else carried.at
         )
         arrived = np.concatenate([state.retained.enter[state.retained.alive] for state in rows.values()])
-        needed = [] if origin is None else [known.evaluation.judged_from(origin, frontier or 0)]
+        needed = [] if origin is None else [evaluation.judged_from(origin, frontier or 0)]
         needed += [int(arrived.min())] if len(arrived) else []
         oldest = min((at for at in needed if at is not None), default=None)
         waiting = int((arrived > (frontier or 0)).sum())
-        counted = collected.entries, collected.count, used, judged.count, emitted, waiting, oldest
-        done = _Done(number, now, *counted, None if frontier is None else known.evaluation.due(frontier))
-        committed = self._after(before, done, positions, marks, punctuations, (origin, frontier))
-        rows, committed = self._merged(rows, committed, carried)
-        committed = self._with_waiting(committed, judged.waiting)
+        due = None if frontier is None else evaluation.due(frontier)
+        done = _Done(number, entries, used, waiting, oldest, due)
+        manifest = self._after(before, done, punctuations, frontier)
+        rows, manifest = self._merged(rows, manifest, carried)
+        manifest = self._with_waiting(manifest, judged.waiting)
         processed = known.processed + collected.count
         # rows that are not needed stay in operators until these are built anew, as after a restart
-        if (
-            processed <= 2 * len(arrived) + _SPARE
-            or known.evaluation.retained <= _SPARE
-            or carried is not None
-        ):
-            self._known_last = _Known(number, known.evaluation, rows, processed, carried)
-        return Done(committed, collected.count, emitted)
+        if processed <= 2 * len(arrived) + _SPARE or evaluation.retained <= _SPARE or carried is not None:
+            self._known_last = _Known(number, evaluation, rows, processed, carried)
+        return manifest
 
     @cached_property
     def _state_may_replace_rows(self) -> bool:
@@ -357,25 +392,19 @@ class EmittedSteps(Steps):
                 hint="set on_late='keep', which puts late rows into a side output",
             )
 
-    def _put(self, sink: Sink, changed: pa.Table | DataFrame, number: int) -> int:
-        """Write changes to the sink."""
+    def _output(
+        self, changed: pa.Table | DataFrame, marks: Mapping[str, Marks], until: int
+    ) -> Output | StreamOutput:
+        """Changes in the form of the sink; for a stream, complete rows with the bound of all others."""
+        context, schema = self._context, self._changes_schema
+        if not isinstance(context.sink, IntoStream):
+            return Output(changed, schema)
         if isinstance(changed, pa.Table):
-            into = self._context.table_sink(self._changes_schema, changed.column_names)
-            if into is not None:
-                return into.write_table(changed, number)
-        with self._context.gateway.translated():
-            return sink.write(self._frame_of(changed), number) or 0
-
-    def _frame_of(self, changed: pa.Table | DataFrame) -> DataFrame:
-        """Changes as a DataFrame; two columns may have the same name."""
-        if isinstance(changed, DataFrame):
-            return changed
-        schema, inner = self._changes_schema, StructType()
-        for at, field in enumerate(schema):
-            inner = inner.add(f"o{at}", field.dataType)
-        return frame_of_collected(self._context.spark, changed.rename_columns(inner.names), inner).toDF(
-            *schema.names
-        )
+            changed = frame_of_collected(context.spark, changed, schema)
+        gateway = context.new_gateway()
+        bound = self._query.rowtime_until(gateway, marks, until)
+        with gateway.translated():
+            return StreamOutput(self._query.as_stream(changed), bound)
 
     # -- rows that are late for a group ----------------------------------------------------------------
 
@@ -473,32 +502,30 @@ class EmittedSteps(Steps):
         self,
         before: CommittedBatch,
         done: _Done,
-        positions: Mapping[str, Position],
-        marks: Mapping[str, Marks],
         punctuations: Mapping[str, LoggedPunctuation],
-        reached: tuple[int | None, int | None],
+        frontier: int | None,
     ) -> CommittedBatch:
-        """The commit after a micro-batch; `reached` are the origin and the frontier."""
-        origin, frontier = reached
-        for_groups = before.counts.get(_LATE, 0) + done.late
+        """The manifest after a micro-batch."""
+        entries, known = done.entries, before.counts
+        collected, marks, positions = entries.collected, entries.marks, entries.collected.positions
+        for_groups = known.get(_LATE, 0) + entries.judged.count
         account = Account(
-            arrived=before.counts.get("rows_in", 0) + done.arrived,
-            used=before.counts.get("rows_used", 0) + done.used,
+            arrived=known.get("rows_in", 0) + collected.count,
+            used=known.get("rows_used", 0) + done.used,
             buffered=done.buffered,
             late=sum(each.watermark.rejected + each.watermark.quarantined for each in positions.values())
             + for_groups,
         )
         counts = {
-            "now": done.now,
-            "entries": done.entries,
+            "now": collected.now,
+            "entries": collected.entries,
             _LATE: for_groups,
             **account.counts,
-            "rows_emitted": before.counts.get("rows_emitted", 0) + done.emitted,
             "marks_held": sum(at > (frontier or 0) for at in _times(marks) + _times(punctuations)),
         }
         if done.due is not None:
             counts["due"] = done.due
-        wanted = self._wanted(positions, frontier, done.now, done.due)
+        wanted = self._wanted(positions, frontier, collected.now, done.due)
         if wanted is not None:
             counts["wanted"] = wanted
         if frontier is not None:
@@ -511,19 +538,8 @@ class EmittedSteps(Steps):
                 name: folded(logged, back_to, schemas[name]) for name, logged in punctuations.items()
             }
         return CommittedBatch(
-            done.number, positions, frontier, origin, counts, moves=marks, punctuations=punctuations
+            done.number, positions, frontier, entries.origin, counts, moves=marks, punctuations=punctuations
         )
-
-    def _insert(
-        self, changes: DataFrame, marks: Mapping[str, Marks], until: int, before: CommittedBatch
-    ) -> int:
-        """Insert complete rows into the target stream, with the bound of all others; returns how many."""
-        assert isinstance(self._context.sink, IntoStream)
-        gateway = self._context.new_gateway()
-        bound = self._query.rowtime_until(gateway, marks, until)
-        with gateway.translated():
-            rows = self._query.as_stream(changes)
-            return self._context.sink.insert(rows, bound, before.counts.get("rows_emitted", 0))
 
     def state(self, committed: CommittedBatch) -> QueryState:
         """The state after a micro-batch, with reasons."""

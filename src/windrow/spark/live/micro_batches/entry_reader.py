@@ -63,12 +63,17 @@ class CollectedBatch:
         return sum(one.count for one in self.found.values())
 
     @property
+    def late(self) -> dict[str, pa.Table | None]:
+        """The late rows of each stream; None without."""
+        return {name: one.late for name, one in self.found.items()}
+
+    @property
     def positions(self) -> dict[str, Position]:
         """How far each stream has been read."""
         return {name: one.position for name, one in self.found.items()}
 
-    def counts(self, before: CommittedBatch, used: int, emitted: int) -> dict[str, int]:
-        """The counts over all micro-batches, where this one used and emitted so many rows."""
+    def counts(self, before: CommittedBatch, used: int) -> dict[str, int]:
+        """The counts over all micro-batches, where this one used so many rows."""
         known = before.counts
         return {
             "now": self.now,
@@ -76,7 +81,6 @@ class CollectedBatch:
             "rows_in": known.get("rows_in", 0) + self.count,
             "rows_late": sum(position.watermark.refused for position in self.positions.values()),
             "rows_used": known.get("rows_used", 0) + used,
-            "rows_emitted": known.get("rows_emitted", 0) + emitted,
         }
 
 

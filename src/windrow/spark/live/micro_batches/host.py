@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from windrow.spark.live.input.file_order import placed
 from windrow.spark.live.input.late_rows import LATE_SCHEMA
 from windrow.spark.live.input.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows, uncomputable_rows
 from windrow.spark.live.micro_batches.live_context import LiveContext
+from windrow.spark.live.micro_batches.output import write_output
 from windrow.spark.live.micro_batches.query_steps import Steps
 from windrow.spark.live.micro_batches.uncomputable import Uncomputable, is_of_a_value
 from windrow.spark.live.reports.account import Account
@@ -74,7 +76,7 @@ class MicroBatches:
         The progress of the last micro-batch.
     """
 
-    def __init__(self, context: LiveContext, steps: Steps) -> None:
+    def __init__(self, context: LiveContext, steps: Steps[Any]) -> None:
         self.context, self.steps = context, steps
         self._checkpoint = context.checkpoint
         self.progress: dict[str, Any] = {}
@@ -232,17 +234,24 @@ class MicroBatches:
             self._checkpoint.sides["malformed"].write(malformed, number)
 
     def _advance(self, batch: DataFrame, number: int, before: CommittedBatch) -> None:
-        """Process the sound entries after a commit, and commit."""
+        """Process the sound entries after a commit: judge, advance, write the output, commit, account."""
+        emitted, emitted_before = 0, before.counts.get("rows_emitted", 0)
         try:
-            done = self.steps.evaluate(batch, number, before)
-            committed = self._checkpoint.commit(done.committed)
+            entries = self.steps.judge(batch, before)
+            self.context.late.set_aside(entries.late, number)
+            advanced = self.steps.advance(entries, number, before)
+            if advanced.output is not None:
+                emitted = write_output(self.context, advanced.output, number, emitted_before)
+            manifest = advanced.store()
+            counts = {**manifest.counts, "rows_emitted": emitted_before + emitted}
+            committed = self._checkpoint.commit(replace(manifest, counts=counts))
         finally:
             self.steps.release()
         retained = self.steps.retained(committed)
         self.progress = {
             "batch": number,
-            "batch_rows_in": done.arrived,
-            "batch_rows_emitted": done.emitted,
+            "batch_rows_in": entries.count,
+            "batch_rows_emitted": emitted,
             "frontier": committed.frontier,
             **self._counted(committed, retained.waiting),
             "rows_in_windows": retained.rows,

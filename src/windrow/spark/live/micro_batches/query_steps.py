@@ -3,35 +3,52 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Generic, Protocol, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.live_context import LiveContext
+from windrow.spark.live.micro_batches.output import Output, StreamOutput
 from windrow.spark.live.reports.state_table import QueryState
 
-__all__ = ["Done", "Retained", "Steps"]
+__all__ = ["Advanced", "Judged", "Retained", "Steps"]
+
+
+class Judged(Protocol):
+    """The entries of a micro-batch, judged."""
+
+    @property
+    def late(self) -> Mapping[str, pa.Table | DataFrame | None]:
+        """The late rows of each stream, in memory or as a DataFrame; None without."""
+
+    @property
+    def count(self) -> int:
+        """How many rows arrived, without duplicates."""
+
+
+Entries = TypeVar("Entries", bound=Judged)
 
 
 @dataclass(frozen=True, eq=False)
-class Done:
-    """A micro-batch whose changes are in the sink.
+class Advanced:
+    """What operators make of a micro-batch.
 
     Attributes
     ----------
-    committed
-        The state to commit.
-    arrived, emitted
-        How many rows it took, and emitted.
+    output
+        What the sink gets; None for nothing.
+    store
+        Writes the state, once the sink has the output; returns the manifest, without ``rows_emitted``.
     """
 
-    committed: CommittedBatch
-    arrived: int
-    emitted: int
+    output: Output | StreamOutput | None
+    store: Callable[[], CommittedBatch]
 
 
 @dataclass(frozen=True)
@@ -45,8 +62,9 @@ class Retained:
     besides: Mapping[str, int | None] = field(default_factory=dict)
 
 
-class Steps(ABC):
-    """The steps of a micro-batch that differ between kinds of queries.
+class Steps(ABC, Generic[Entries]):
+    """The steps of a micro-batch that differ between kinds of queries: what is late, and how operators
+    advance.
 
     An implementation gets a :class:`~.live_context.LiveContext` when it is made, and
     :class:`~.host.MicroBatches` calls it. This class has no state.
@@ -56,10 +74,12 @@ class Steps(ABC):
     """Settings of Spark for the query, set when it starts."""
 
     @abstractmethod
-    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Judge the sound entries of a micro-batch, advance the operators, and pass the changes to the
-        sink.
-        """
+    def judge(self, batch: DataFrame, before: CommittedBatch) -> Entries:
+        """Read the sound entries of a micro-batch, and judge them."""
+
+    @abstractmethod
+    def advance(self, entries: Entries, number: int, before: CommittedBatch) -> Advanced:
+        """Advance the operators over judged entries, from the state after the last micro-batch."""
 
     @abstractmethod
     def retained(self, committed: CommittedBatch) -> Retained:
@@ -81,7 +101,7 @@ class Steps(ABC):
         """The micro-batch as it is read while it runs."""
         return nullcontext(batch)
 
-    def release(self) -> None:  # noqa: B027 - most have nothing
+    def release(self) -> None:
         """Release the caches of a micro-batch, however it ended."""
 
     @property
@@ -89,5 +109,5 @@ class Steps(ABC):
         """When the query needs a tick, in microseconds; None for never."""
         return None
 
-    def tick(self, instant: int) -> None:  # noqa: B027 - most want none
+    def tick(self, instant: int) -> None:
         """Put a tick for an instant into the query's input."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
 
 from windrow.kernels.punctuated import Delta as Fed
 from windrow.kernels.punctuated import ProjectOperator
@@ -20,7 +22,8 @@ from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.entry_reader import EntryReader
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.query_steps import Done, Retained, Steps
+from windrow.spark.live.micro_batches.output import Output, StreamOutput
+from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.operators.punctuated.new_punctuation import new_patterns, reached, schema_of
 from windrow.spark.live.operators.punctuated.row_maps import RowMap, arrow_schema
 from windrow.spark.live.plans.whole_streams_plan import NOT_CLOSED, WholeStreamsPlan
@@ -75,7 +78,30 @@ class _State:
         return {name: {str(chunk): rows for chunk, rows in own.items()} for name, own in files.items()}
 
 
-class WholeStreamsSteps(Steps):
+@dataclass(frozen=True, eq=False)
+class _Entries:
+    """The judged entries of a micro-batch.
+
+    Attributes
+    ----------
+    late
+        The late rows of each stream.
+    count
+        How many rows arrived.
+    fed
+        What operators get: the rows and punctuations of each stream.
+    counts, positions
+        As in a manifest.
+    """
+
+    late: Mapping[str, pa.Table | None]
+    count: int
+    fed: Mapping[str, Fed]
+    counts: Mapping[str, int]
+    positions: Mapping[str, Position]
+
+
+class WholeStreamsSteps(Steps[_Entries]):
     """Runs SELECT STREAM over whole streams.
 
     A micro-batch writes its input to a file. Now and then it writes the state of all operators instead; a
@@ -109,12 +135,10 @@ class WholeStreamsSteps(Steps):
         ]
         return QueryState((*found.rows, *operators))
 
-    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Judge the entries, advance the operators, and pass the final rows to the sink."""
+    def judge(self, batch: DataFrame, before: CommittedBatch) -> _Entries:
+        """Read the entries, and judge them; rows are late within the allowed disorder, too."""
         collected = self._entries.read(batch, before)
         counts = dict(before.counts)
-        state = self._state(before)
-        self._known = None  # the state changes now: if this fails, it is read from the files again
         fed = self._tables(is_first=before.number < 0)
         late: dict[str, pa.Table | None] = {}
         for name, one in collected.found.items():
@@ -124,18 +148,18 @@ class WholeStreamsSteps(Steps):
             seen = (before.counts.get(_SEEN + name), counts.get(_SEEN + name))
             punctuations = self._punctuations(name, stream, (before.positions.get(name), one.position), seen)
             fed[name] = Fed(_columns(name, stream, rows), punctuations)
-        self._context.late.set_aside(late, number)
-        emitted, state.carry = self._blocking.graph.advance(state.carry, fed)
-        count = self._put(emitted, number, before.counts.get("rows_emitted", 0))
-        positions = collected.positions
-        frontier = self._context.frontier(positions)
-        fed_rows = sum(fed[name].rows.num_rows for name in collected.found)
-        counts |= collected.counts(before, fed_rows, count)
+        counts |= collected.counts(before, sum(fed[name].rows.num_rows for name in collected.found))
         counts["rows_late"] += counts.get(_LATE, 0)
-        self._store(state, fed, number)
-        committed = CommittedBatch(number, positions, frontier, before.origin, counts, state.chunks)
-        self._known = number, state  # which counts once it is committed
-        return Done(committed, collected.count, count)
+        return _Entries(late, collected.count, fed, counts, collected.positions)
+
+    def advance(self, entries: _Entries, number: int, before: CommittedBatch) -> Advanced:
+        """Advance the operators, and emit the final rows."""
+        state = self._state(before)
+        self._known = None  # the state changes now: if this fails, it is read from the files again
+        emitted, state.carry = self._blocking.graph.advance(state.carry, entries.fed)
+        frontier = self._context.frontier(entries.positions)
+        manifest = CommittedBatch(number, entries.positions, frontier, before.origin, entries.counts)
+        return Advanced(self._output(emitted), partial(self._store, manifest, state, entries.fed))
 
     def retained(self, committed: CommittedBatch) -> Retained:
         """The state of the operators."""
@@ -211,49 +235,42 @@ class WholeStreamsSteps(Steps):
             _, carry = self._blocking.graph.advance(carry, fed)
         return _State(carry, base, arrived)
 
-    def _store(self, state: _State, fed: Mapping[str, Fed], number: int) -> None:
-        """Write the input of a micro-batch, or the state of all operators."""
-        rows = sum(one.rows.num_rows + len(one.punctuations) for one in fed.values())
-        if not rows:
-            return
-        state.arrived = {**state.arrived, number: rows}
-        if not state.is_long:
-            self._context.checkpoint.write_chunk(_ARRIVED, number, stored(dict(fed)))
-            return
-        assert state.carry is not None
-        state.base, state.arrived = {number: sum(map(sum, state.carry.retained))}, {}
-        self._context.checkpoint.write_chunk(_CARRY, number, stored(state.carry))
+    def _store(self, manifest: CommittedBatch, state: _State, fed: Mapping[str, Fed]) -> CommittedBatch:
+        """Write the input of a micro-batch, or all state; returns its manifest with these files."""
+        number, rows = manifest.number, sum(one.rows.num_rows + len(one.punctuations) for one in fed.values())
+        if rows:
+            state.arrived = {**state.arrived, number: rows}
+            if state.is_long:
+                assert state.carry is not None
+                state.base, state.arrived = {number: sum(map(sum, state.carry.retained))}, {}
+                self._context.checkpoint.write_chunk(_CARRY, number, stored(state.carry))
+            else:
+                self._context.checkpoint.write_chunk(_ARRIVED, number, stored(dict(fed)))
+        self._known = number, state  # which counts once it is committed
+        return replace(manifest, chunks=state.chunks)
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _put(self, emitted: Fed, number: int, before: int) -> int:
-        """Write rows to the sink, which has received `before` rows so far; returns how many."""
-        sink, names, rows = self._context.sink, list(self._blocking.names), emitted.rows
-        into = self._context.table_sink(self._blocking.result, names)
-        if into is not None:
-            return into.write_table(rows.rename_columns(names), number)
-        frame = frame_of_collected(self._context.spark, rows, self._blocking.result)
-        with self._context.gateway.translated():
-            if isinstance(sink, IntoStream):
-                return self._insert(sink, frame, emitted.punctuations, before)
-            return sink.write(frame.toDF(*names), number) or 0
-
-    def _insert(
-        self, sink: IntoStream, frame: DataFrame, punctuations: Sequence[Pattern], before: int
-    ) -> int:
-        """Insert rows and their punctuations into a named stream."""
-        columns, scale = columns_taken(sink.stream, self._blocking.names, sink.columns), scale_of(sink.stream)
+    def _output(self, emitted: Fed) -> Output | StreamOutput:
+        """Final rows in the form of the sink; for a stream, with their punctuations."""
+        sink, names, result = self._context.sink, self._blocking.names, self._blocking.result
+        if not isinstance(sink, IntoStream):
+            named = [StructField(name, one.dataType) for name, one in zip(names, result, strict=True)]
+            return Output(emitted.rows.rename_columns(list(names)), StructType(named))
+        frame = frame_of_collected(self._context.spark, emitted.rows, result)
+        columns, scale = columns_taken(sink.stream, names, sink.columns), scale_of(sink.stream)
         rowtime = columns.index(sink.stream.definition.rowtime.column)
         place = F.expr(scale.of_column(frame.columns[rowtime], scale.kind, scale.unit))
-        stream = Stream(frame.withColumn(ROWTIME, place), tuple(frame.columns), scale, ())
-        own_types, wanted = arrow_schema(self._blocking.result), sink.stream.definition.columns
+        with self._context.gateway.translated():
+            stream = Stream(frame.withColumn(ROWTIME, place), tuple(frame.columns), scale, ())
+        own_types, wanted = arrow_schema(result), sink.stream.definition.columns
         same = {
             own: name
             for own, name in zip(own_types.names, columns, strict=True)
             if own_types.field(own).type == wanted.field(name).type
         }
-        punctuations = [one.renamed(same) for one in punctuations if same.keys() >= {*one.names}]
-        return sink.put(stream, put_together(punctuations), before)
+        punctuations = [one.renamed(same) for one in emitted.punctuations if same.keys() >= {*one.names}]
+        return StreamOutput(stream, None, tuple(put_together(punctuations)))
 
 
 def _columns(name: str, stream: Stream, rows: pa.Table) -> pa.Table:

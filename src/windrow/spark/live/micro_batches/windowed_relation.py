@@ -39,7 +39,7 @@ from windrow.spark.analysis.arrow_columns import travelling
 from windrow.spark.analysis.collations import ranked
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.checkpoints.stored_tables import stored_table
+from windrow.spark.live.checkpoints.stored_tables import stored_tables
 from windrow.spark.live.operators.envelopes import copies
 from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
@@ -204,16 +204,7 @@ class WindowedRelation:
         assert query is not None
         gateway = Gateway(self._gateway.spark, self._gateway.parameters)
         texts = {} if self._windowed.passes_on else query.tables  # whose results for rows are not read again
-        with gateway.translated():
-            tables = {
-                name: stored_table(
-                    self._checkpoint,
-                    f"table{number}{self._name}",
-                    gateway.sql(text),
-                    has_begun=self._has_begun,
-                )
-                for number, (name, text) in enumerate(texts.items())
-            }
+        tables = stored_tables(self._checkpoint, gateway, texts, has_begun=self._has_begun, of=self._name)
         return WindowFlow(gateway, query, self._checkpoint / f".flow{self._name}", tables)
 
     def _flowed(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:

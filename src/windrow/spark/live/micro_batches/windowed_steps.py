@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +30,10 @@ from windrow.spark.live.checkpoints.carried_state import Carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
-from windrow.spark.live.micro_batches.entry_reader import EntryReader
+from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, EntryReader
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.query_steps import Done, Retained, Steps
+from windrow.spark.live.micro_batches.output import Output, StreamOutput
+from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
@@ -42,7 +43,6 @@ from windrow.spark.live.reading.closed_keys import without_closed_keys
 from windrow.spark.live.reading.windowed_query import WindowedSide
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import Sink
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
 from windrow.spark.relations.time_varying_relation import columns_of
@@ -53,7 +53,7 @@ _PASSED = "passed"
 """The name of the mark of a query that passes rows on: all rows before this instant have been emitted."""
 
 
-class WindowedSteps(Steps):
+class WindowedSteps(Steps[CollectedBatch]):
     """Runs a CQL query: its windows advance, and affected rows are recomputed.
 
     Parameters
@@ -96,12 +96,13 @@ class WindowedSteps(Steps):
         if self._behind is not None:
             self._behind.drop_cached()
 
-    def evaluate(self, batch: DataFrame, number: int, before: CommittedBatch) -> Done:
-        """Judge the entries, advance the windows, and pass the changes to the sink."""
-        collected = self._entries.read(batch, before)
-        found = collected.found
-        self._context.late.set_aside({name: one.late for name, one in found.items()}, number)
-        positions = collected.positions
+    def judge(self, batch: DataFrame, before: CommittedBatch) -> CollectedBatch:
+        """Read the entries, and judge them."""
+        return self._entries.read(batch, before)
+
+    def advance(self, collected: CollectedBatch, number: int, before: CommittedBatch) -> Advanced:
+        """Advance the windows, and recompute affected rows."""
+        found, positions = collected.found, collected.positions
         is_known = self._known is not None and self._known[0] == before.number
         states = self._states(before)
         if not is_known:
@@ -123,7 +124,7 @@ class WindowedSteps(Steps):
             waiting = [one.waiting for one in states.values()]
             arrived = behind.arrived(collected, waiting, until, before, closes=closes)
         new_rows = {side.name: self._columns.rows(side, arrived.rows[side.stream]) for side in self._sides}
-        until, emitted = arrived.until, 0
+        until, output = arrived.until, None
         origin = before.origin if arrived.origin is None else arrived.origin
         reached = None if until is None else self._plan.upper_bound(until)
         if reached is not None and origin is None:
@@ -136,8 +137,8 @@ class WindowedSteps(Steps):
         moved = moved or (self._windowed.passes_on and any(rows.num_rows for rows in new_rows.values()))
         if moved and until is not None and reached is not None and origin is not None and origin < reached:
             times = Times(frontier, reached)
-            states, output = self._advanced(states, new_rows, number, times, origin)
-            emitted = self._handed_over(output, number, until, before.counts.get("rows_emitted", 0))
+            states, changed = self._advanced(states, new_rows, number, times, origin)
+            output = self._output(changed, until)
             frontier = until
             if self._windowed.passes_on:
                 marks[_PASSED] = reached
@@ -146,17 +147,22 @@ class WindowedSteps(Steps):
         used = waited - self._waiting(states) - arrived.waiting
         if (closes or self._may_be_final) and self._windowed.sides and self._windowed.over_windows is None:
             states, self._may_be_final = without_closed_keys(self._windowed, states, self._closed)
-        counts = collected.counts(before, used, emitted)
-        if self._goes_on is not None and frontier is not None:
-            states = self._carried_over(self._goes_on, states, frontier, number)
-        retained, chunks = {}, dict(arrived.chunks)
+        counts = collected.counts(before, used)
+        manifest = CommittedBatch(number, positions, frontier, origin, counts, arrived.chunks, marks=marks)
+        return Advanced(output, partial(self._store, manifest, states))
+
+    def _store(self, manifest: CommittedBatch, states: dict[str, InputState]) -> CommittedBatch:
+        """Write the state after a micro-batch; returns its manifest with the chunks."""
+        number = manifest.number
+        if self._goes_on is not None and manifest.frontier is not None:
+            states = self._carried_over(self._goes_on, states, manifest.frontier, number)
+        retained, chunks = {}, dict(manifest.chunks)
         for name, state in states.items():
             retained[name], new = state.merged(number)
             chunks[name] = self._context.checkpoint.write_chunks(name, retained[name].chunks, new)
-        committed = CommittedBatch(number, positions, frontier, origin, counts, chunks, marks=marks)
-        committed = committed if self._carried is None else self._carried.named(committed)
         self._known = number, retained  # which counts once it is committed
-        return Done(committed, collected.count, emitted)
+        manifest = replace(manifest, chunks=chunks)
+        return manifest if self._carried is None else self._carried.named(manifest)
 
     def retained(self, committed: CommittedBatch) -> Retained:
         """The rows buffered for windows and clauses, and those that they retain."""
@@ -288,45 +294,36 @@ class WindowedSteps(Steps):
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _handed_over(self, output: pa.Table | DataFrame, number: int, until: int, before: int) -> int:
-        """Write the output of a micro-batch to the sink, which has received so many rows before."""
-        if isinstance(self._context.sink, IntoStream):
-            assert isinstance(output, pa.Table)
-            return self._insert(self._context.sink, output, until, before)
-        if isinstance(output, pa.Table):
-            return self._put(self._context.sink, output, number)
-        with self._context.gateway.translated():
-            return self._context.sink.write(output, number) or 0
+    def _output(self, changed: pa.Table | DataFrame, until: int) -> Output | StreamOutput:
+        """The output of a micro-batch in the form of the sink."""
+        windowed, context = self._windowed, self._context
+        if isinstance(context.sink, IntoStream):
+            assert isinstance(changed, pa.Table)
+            return StreamOutput(self._as_stream(copies(changed, windowed.sign)), until)
+        if isinstance(changed, DataFrame):
+            return Output(changed, changed.schema)
+        scale = context.scale
+        if windowed.kind is not None:
+            table = inserted(changed, windowed.names, scale, windowed.sign)
+        elif context.envelope in IN_MEMORY:
+            table = enveloped(changed, windowed.names, scale, context.envelope)
+        else:
+            frame = frame_of_collected(context.spark, changed, self._schema(changed))
+            frame = as_cql(frame, columns_of(windowed.names), scale)
+            return Output(frame, frame.schema)
+        return Output(table, self._schema(table))
 
-    def _insert(self, sink: IntoStream, output: pa.Table, until: int, before: int) -> int:
-        """Write rows to a named stream."""
+    def _as_stream(self, rows: pa.Table) -> Stream:
+        """Rows with their instants, as a stream."""
         windowed = self._windowed
-        rows = copies(output, windowed.sign)
         fields = list(zip(columns_of(windowed.names), windowed.result, strict=True))
         schema = StructType([StructField(name, field.dataType) for name, field in fields])
         schema = schema.add(ROWTIME, LongType())
         frame = frame_of_collected(self._context.spark, rows.rename_columns(schema.names), schema)
-        frame = frame.toDF(*windowed.names, ROWTIME)
-        with self._context.gateway.translated():
-            return sink.insert(Stream(frame, windowed.names, self._context.scale), until, before)
+        return Stream(frame.toDF(*windowed.names, ROWTIME), windowed.names, self._context.scale)
 
-    def _put(self, sink: Sink, output: pa.Table, number: int) -> int:
-        """Write changes to the sink."""
-        windowed, scale = self._windowed, self._context.scale
-        if windowed.kind is None and self._context.envelope not in IN_MEMORY:
-            frame = self._frame(output, output.column_names)
-            return sink.write(as_cql(frame, columns_of(windowed.names), scale), number) or 0
-        if windowed.kind is None:
-            table = enveloped(output, windowed.names, scale, self._context.envelope)
-        else:
-            table = inserted(output, windowed.names, scale, windowed.sign)
-        into = self._context.table_sink(windowed.result, table.column_names)
-        if into is not None:
-            return into.write_table(table, number)
-        return sink.write(self._frame(table, table.column_names), number) or 0
-
-    def _frame(self, table: pa.Table, names: list[str]) -> DataFrame:
-        """An internal table as a DataFrame: the query's columns have the query's types."""
+    def _schema(self, table: pa.Table) -> StructType:
+        """The schema of rows in memory: the query's columns have the query's types."""
         own = {f"c{number}": field.dataType for number, field in enumerate(self._windowed.result)}
         first = 0 if table.column_names[0] in own else None
         if first is None:  # as an envelope shows them
@@ -344,10 +341,8 @@ class WindowedSteps(Steps):
                 if inside_query
                 else from_arrow_type(field.type, prefer_timestamp_ntz=True)
             )
-            schema = schema.add(f"o{at}", kind)
-        return frame_of_collected(self._context.spark, table.rename_columns(schema.names), schema).toDF(
-            *names
-        )
+            schema = schema.add(field.name, kind)
+        return schema
 
 
 def _with(

@@ -67,8 +67,8 @@ class IntoStream(Receiver):
         """Attach the query as a producer."""
         self._producer = self.stream.producer(_name(identity), wait=_WAIT)
 
-    def insert(self, rows: Stream, until: int | None, before: int) -> int:
-        """Insert the rows of a micro-batch; their number.
+    def insert(self, rows: Stream, until: int | None, punctuations: Sequence[Pattern], before: int) -> int:
+        """Insert the rows of a micro-batch, followed by punctuations of the query; the number of rows.
 
         Parameters
         ----------
@@ -76,6 +76,8 @@ class IntoStream(Receiver):
             The rows, with rowtimes in ticks of their time scale.
         until
             A bound: no later row has a rowtime below it, in the same ticks; None without.
+        punctuations
+            Patterns that no later row of the query matches, over the stream's columns.
         before
             The number of rows of all earlier micro-batches.
         """
@@ -85,30 +87,14 @@ class IntoStream(Receiver):
         bound = None if until is None else self._bound(until, rows.scale)
         if table.num_rows:
             producer.insert(table, sequence=before + 1, bound=bound)
-        elif bound is None:
-            return 0
-        elif producer.bound_ticks is None or producer.bound_ticks < bound:
+        elif bound is not None and (producer.bound_ticks is None or producer.bound_ticks < bound):
             producer.bound(bound)
-        return int(table.num_rows)
-
-    def put(self, rows: Stream, punctuations: Sequence[Pattern], before: int) -> int:
-        """Insert the rows of a micro-batch, followed by punctuations of the query; the number of rows.
-
-        Parameters
-        ----------
-        punctuations
-            Patterns that no later row of the query matches, over the stream's columns.
-        before
-            The number of rows of all earlier micro-batches.
-        """
-        count = self.insert(rows, None, before)
-        assert self._producer is not None
         for pattern in punctuations:
             if pattern.names:
-                self._producer.promise(pattern)
+                producer.promise(pattern)
             else:
-                self._producer.finish()
-        return count
+                producer.finish()
+        return int(table.num_rows)
 
     def end(self) -> None:
         """Leave the stream, so that the query no longer delays it; its bounds and punctuations stay valid."""
