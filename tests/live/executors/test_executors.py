@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 
 import pytest
@@ -58,6 +59,10 @@ OF_OPERATORS = [
     "[RANGE 2 SECONDS]) GROUP BY k",
     "SELECT k, MAX(n) AS n FROM (SELECT k % 2 AS k, v, COUNT(*) AS n FROM s [RANGE 4 SECONDS] "
     "GROUP BY k % 2, v) GROUP BY k",
+    "SELECT s.k, s.v, u.w FROM s [RANGE 3 SECONDS] JOIN (VALUES (1, 'x'), (2, 'y')) AS u (k, w) ON s.k = u.k",
+    "SELECT s.k, MAX(u.w) AS w, COUNT(*) AS n FROM s [RANGE 4 SECONDS] LEFT JOIN (VALUES (1, 'x'), (1, 'z')) "
+    "AS u (k, w) ON s.k = u.k GROUP BY s.k",
+    "SELECT k, v FROM s [PARTITION BY k ROWS 2] WHERE v IN (SELECT * FROM VALUES (1), (2))",
 ]
 
 IN_ONE_BUCKET = [
@@ -276,6 +281,39 @@ def test_a_live_relation_is_a_streaming_dataframe(spark, session, tmp_path, put)
     assert written(spark, tmp_path / "out") == [("a", 2, "delete", 6, 6), ("a", 2, "insert", 1, 1)]
 
 
+@pytest.mark.usefixtures("on_executors")
+def test_a_table_beside_windows_is_that_of_the_first_start(spark, session, tmp_path, put):
+    names = tmp_path / "names"
+    spark.createDataFrame([("a", "one"), ("b", "two")], "k string, name string").write.parquet(str(names))
+    spark.read.parquet(str(names)).createOrReplaceTempView("names")
+    relation, out = (
+        session.sql("SELECT name, v FROM s [RANGE 5 SECONDS] JOIN names USING (k)"),
+        tmp_path / "out",
+    )
+
+    def taken():
+        query = relation.start(out, checkpoint=tmp_path / "checkpoint", envelope="diff")
+        query.process_all_available()
+        query.stop()
+
+    put((1, "a", 1), (2, "b", 5), (9, "c", 3))
+    taken()
+    shutil.rmtree(names)  # what leaves must be what entered
+    spark.createDataFrame([("a", "ONE"), ("c", "three")], "k string, name string").write.parquet(str(names))
+    spark.read.parquet(str(names)).createOrReplaceTempView("names")
+    put((20, "a", 7))
+    taken()
+    assert written(spark, out) == [
+        ("one", 1, -1, 6),
+        ("one", 1, 1, 1),
+        ("two", 5, -1, 7),
+        ("two", 5, 1, 2),
+    ]
+    with pytest.raises(UsageError, match="no checkpoint of its own for the rows of a table") as refused:
+        relation.df  # noqa: B018 - refused
+    assert refused.value.condition == "LIVE_RELATION"
+
+
 @pytest.mark.usefixtures("on_executors", "interpreted")
 def test_a_micro_batch_that_was_taken_is_not_taken_again_in_however_many_packets(spark, tmp_path):
     entries = [("a", 5, 1, 1, None), ("a", 1, 1, 2, None), ("a", 2, 1, 3, None), ("a", 9, 1, 4, None)]
@@ -336,7 +374,6 @@ def test_the_state_store_has_to_be_rocksdb(spark, session):
 
 REFUSED = {
     "SELECT DISTINCT lower(rpad(k, v, 'x')) AS l FROM s [RANGE 5 SECONDS]": "expressions that Spark alone",
-    "SELECT s.k FROM s [RANGE 5 SECONDS] JOIN (VALUES ('a')) AS u (k) ON s.k = u.k": "a table in a query",
     "SELECT ISTREAM(k COLLATE UTF8_LCASE AS c) FROM s [RANGE 5 SECONDS]": "texts with a collation",
 }
 

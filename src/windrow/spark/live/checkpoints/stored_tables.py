@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame
@@ -15,36 +16,49 @@ from pyspark.sql.types import StructField, StructType
 
 from windrow.errors import InputError
 from windrow.spark.collected import collected
+from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checksums import check, checksums_of, missing
 from windrow.spark.live.checkpoints.row_files import read_rows, write_collected, write_many
 from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.streams.durable_files import flush
+from windrow.syntax.sqltext import SqlText
 
-__all__ = ["stored_table"]
+__all__ = ["stored_tables"]
 
 _META = "table.json"
 _ROWS = "rows"
 
 
-def stored_table(checkpoint: Path, name: str, table: DataFrame, *, has_begun: bool) -> DataFrame:
-    """The rows of a table as of the first call.
+def stored_tables(
+    checkpoint: Path, gateway: Gateway, queries: Mapping[str, SqlText], *, has_begun: bool, of: str = ""
+) -> dict[str, DataFrame]:
+    """The rows of tables, by the names of their scans, as of the first call.
 
     Parameters
     ----------
     checkpoint
         The folder of the checkpoint.
-    name
-        The name that the table has in it.
-    table
-        The table with its current rows.
+    queries
+        The queries that return their rows.
     has_begun
-        Whether rows have been joined with it.
+        Whether rows have been joined with them.
+    of
+        Which part of a query reads them.
 
     Raises
     ------
     InputError
-        ``CHECKPOINT_OF_ANOTHER_QUERY`` if it has other columns now; ``TORN_FILE``, ``MISSING_FILE``.
+        ``CHECKPOINT_OF_ANOTHER_QUERY`` if one has other columns now; ``TORN_FILE``, ``MISSING_FILE``.
     """
+    with gateway.translated():
+        return {
+            name: _stored(checkpoint, f"table{number}{of}", gateway.sql(query), has_begun=has_begun)
+            for number, (name, query) in enumerate(queries.items())
+        }
+
+
+def _stored(checkpoint: Path, name: str, table: DataFrame, *, has_begun: bool) -> DataFrame:
+    """The rows of a table, which has this name in the checkpoint, as of the first call."""
     folder = checkpoint / "tables" / name
     if not folder.exists():
         if has_begun:

@@ -28,6 +28,13 @@ def streaming(plan: LivePlan) -> DataFrame:
     """
     _refuse_other(plan)
     graph = graph_of(plan)
+    if graph.needs_checkpoint is not None:
+        raise UsageError(
+            "the relation is live: as a streaming DataFrame it has no checkpoint of its own for the rows of"
+            f" {graph.needs_checkpoint}",
+            condition="LIVE_RELATION",
+            hint="start it: relation.start('folder', checkpoint='folder of its own')",
+        )
     if graph.waits:
         raise UsageError(
             "the relation is live and emits changes when their delay is over, even if no rows arrive: as a"

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
@@ -93,6 +94,21 @@ class Graph:
     def waits(self) -> bool:
         """Whether time alone causes changes, so that the query needs ticks."""
         return False
+
+    @property
+    def needs_checkpoint(self) -> str | None:
+        """Why the query needs a checkpoint of ours; None if it needs none."""
+        return None
+
+    def begun(self, checkpoint: Path, *, has_begun: bool) -> Graph:  # noqa: ARG002 - others store rows there
+        """The query as a checkpoint has it, which is in a folder.
+
+        Parameters
+        ----------
+        has_begun
+            Whether it has processed a micro-batch.
+        """
+        return self
 
     @property
     @abstractmethod

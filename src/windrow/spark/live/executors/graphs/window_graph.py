@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from pyspark.sql.types import LongType, StructType
 from windrow.plan.columns import ROWS
 from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.analysis.collations import collated
+from windrow.spark.live.checkpoints.stored_tables import stored_tables
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
@@ -40,6 +41,22 @@ class WindowGraph(Graph):
     """As :class:`..packets.Graph`; made by :func:`.graph.graph_of`."""
 
     windowed: WindowedQuery
+    tables: Mapping[str, DataFrame] = field(default_factory=dict)
+    """The rows of the tables beside the windows as of the first start, by the names of their scans; without,
+    their current rows.
+    """
+
+    @property
+    def needs_checkpoint(self) -> str | None:
+        """Rows leave a window beside the rows of a table that were there when they entered."""
+        query = self.windowed.over_windows
+        return "a table beside windows" if query is not None and query.tables else None
+
+    def begun(self, checkpoint: Path, *, has_begun: bool) -> WindowGraph:
+        """The query with the rows of its tables as of the first start."""
+        query = self.windowed.over_windows
+        texts = {} if query is None else query.tables
+        return replace(self, tables=stored_tables(checkpoint, self._gateway, texts, has_begun=has_begun))
 
     @cached_property
     def sides(self) -> Sequence[RetainedInput]:
@@ -70,8 +87,6 @@ class WindowGraph(Graph):
             return "all rows at each instant"
         if collated(self.windowed.result):
             return "texts with a collation"  # which buckets would compare by their bytes
-        if self.windowed.over_windows is not None and self.windowed.over_windows.tables:
-            return "a table in a query over windows"  # its rows would have to be those of the first run
         return (
             None
             if self._operators is None
@@ -82,7 +97,9 @@ class WindowGraph(Graph):
     def _operators(self) -> WindowFlow | None:
         """The operators of a plan that is not a single :class:`WindowOperator`."""
         query = self.windowed.over_windows
-        return None if query is None else WindowFlow(self._gateway, query, Path("of-a-plan-alone"))
+        return (
+            None if query is None else WindowFlow(self._gateway, query, Path("of-a-plan-alone"), self.tables)
+        )
 
     @cached_property
     def _over(self) -> OverWindows | None:
