@@ -85,7 +85,7 @@ _OWN = (1 / 20, 1 / 10, 1 / 2, 1.0)
 _AS_IS = (1.0,)
 _LOOPS = (1 / 400, 1 / 100, 1 / 40, 1 / 20, 1 / 10, 1 / 2)
 """Nested loops: few stations, as long as all are, so that each of their rows costs what it does in all."""
-_LOOPS_OF_MINUTES = (1 / 200, 1 / 50, 1 / 3)
+_LOOPS_OF_MINUTES = (1 / 200, 1 / 50, 1 / 3, 1.0)
 """Nested loops over long stations, the largest that fit into what the comparison may take."""
 _LOOPS_OF_ONE = (1 / 800, 1 / 400, 1 / 200, 1 / 100, 1 / 50)
 """Nested loops over one station: from 12,000 rows."""
