@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenKind, TokenList
 
-__all__ = ["is_of_lambda", "may_be_operand", "names_a_field"]
+__all__ = ["is_of_lambda", "may_be_operand", "names_a_field", "parameters_of_lambda"]
 
 _BEFORE_OPERANDS = {"AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE", "SELECT", "HAVING", "BY", "DISTINCT",
                     "ALL", "IN", "BETWEEN", "FROM", "WHERE", "ON", "DIV", "LIKE", "ILIKE", "RLIKE", "QUALIFY",
@@ -32,13 +34,29 @@ def is_of_lambda(tokens: TokenList, at: int) -> bool:
             if tokens.is_symbol(arrow, ","):
                 break
             if tokens.is_symbol(arrow, "->"):
-                first = tokens.partner[arrow - 1] if tokens.is_symbol(arrow - 1, ")") else arrow - 1
-                if any(
-                    tokens[one].is_name and tokens[one].name.lower() == name for one in range(first, arrow)
-                ):
+                parameters = parameters_of_lambda(tokens, arrow)
+                if any(tokens[one].name.lower() == name for one in parameters):
                     return True
         inside = opened
     return False
+
+
+def parameters_of_lambda(tokens: TokenList, arrow: int) -> list[int]:
+    """Where the parameters of the lambda function with this arrow are named."""
+    first = tokens.partner[arrow - 1] if tokens.is_symbol(arrow - 1, ")") else arrow - 1
+    return [at for at in range(first, arrow) if tokens[at].is_name]
+
+
+@lru_cache(maxsize=8)
+def _has_lambdas(tokens: TokenList) -> bool:
+    return any(tokens.is_symbol(at, "->") for at in range(len(tokens)))
+
+
+def _names_parameter(tokens: TokenList, at: int) -> bool:
+    """Whether a name is one of a lambda function's parameters, there or before its arrow."""
+    opened = tokens.parent[at]
+    is_named = opened >= 0 and tokens.is_symbol(tokens.partner[opened] + 1, "->")
+    return is_named or is_of_lambda(tokens, at)
 
 
 def names_a_field(tokens: TokenList, part: Range) -> str:
@@ -64,6 +82,9 @@ def may_be_operand(tokens: TokenList, at: int) -> bool:
     >>> tokens = tokenize("CASE WHEN a.b > 1 THEN DATE '2024-01-01' ELSE f(x => CAST(c AS INT)) END")
     >>> [tokens[at].text for at in range(len(tokens)) if may_be_operand(tokens, at)]
     ['a', 'c']
+    >>> tokens = tokenize("f(xs, (x, i) -> x + y)")
+    >>> [tokens[at].text for at in range(len(tokens)) if may_be_operand(tokens, at)]
+    ['xs', 'y']
     """
     token, before = tokens[at], tokens[at - 1]
     if not token.is_name or tokens.is_symbol(at + 1, "(") or begins_relation(tokens, at):
@@ -72,6 +93,8 @@ def may_be_operand(tokens: TokenList, at: int) -> bool:
     is_parameter = tokens.is_symbol(at + 1, "=>") or tokens.is_symbol(at + 1, "->")
     is_unit = tokens.is_symbol(at - 1, "(") and tokens.word(at + 1) == "FROM"  # EXTRACT(YEAR FROM x)
     if tokens.word(at) in _NO_OPERANDS or is_literal or is_parameter or is_unit:
+        return False
+    if _has_lambdas(tokens) and _names_parameter(tokens, at):
         return False
     if at == 0:
         return True

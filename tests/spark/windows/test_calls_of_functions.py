@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import windrow
@@ -117,6 +119,11 @@ def rows(frame):
         "SELECT (SELECT COUNT(*) FROM t GROUP BY k HAVING f(MAX(t.v) + b.v) > 2) AS x FROM b WHERE v = 1",
         "SELECT name FROM b WHERE EXISTS (SELECT k, COUNT(*) FROM t GROUP BY k"
         " HAVING f(MAX(t.v) + length(name) + 1) > 2 AND MIN(i) < b.v)",
+        "SELECT name, (SELECT MAX(f(t.v)) + MIN(f(v + 1)) FROM t WHERE t.i < b.v) AS m FROM b",
+        "SELECT name, (SELECT SUM(t.v) FILTER (WHERE f(f(t.v) + 18) > 1) FROM t WHERE i < b.v) AS m FROM b",
+        "SELECT name, (SELECT COUNT(*) FROM t WHERE t.i < b.v GROUP BY f(t.v) HAVING f(t.v) = 1) AS m FROM b",
+        "SELECT name, (SELECT SUM(f(38 DIV (v - 5))) FROM t WHERE t.v <> 5 AND t.i < b.v) AS s FROM b",
+        "WITH q AS (SELECT * FROM t) SELECT (SELECT MAX(f(q.v)) FROM q WHERE q.i < b.v) AS m FROM b",
         "SELECT v + 8 AS v, COUNT(*) AS c FROM t GROUP BY v HAVING f(v) > 1 AND f(v) + c < 9",
         "SELECT MAX(t.i) + 17 AS v, COUNT(*) AS c FROM t HAVING f(v + c - 5) > 1 AND v > 3",
         "SELECT f(col1) FROM VALUES (9), (19)",
@@ -142,6 +149,67 @@ def test_calls_give_what_those_of_a_function_of_sparks_do(session, query):
     found = session.sql(query.replace("f(", "longest("))
     assert rows(found) == rows(session.spark.sql(query.replace("f(", "twin(")))
     assert found.df.columns
+
+
+def in_place(query):
+    """A query with values in place of calls, as Spark calls no SQL functions in lambda functions."""
+    while (found := re.search(r"\bf\(((?:[^()]|\([^()]*\))*)\)", query)) is not None:
+        given = f"({found[1]})"
+        value = f"(CASE WHEN {given} > 20 THEN 3 WHEN {given} > 18 THEN 2 WHEN {given} > 5 THEN 1 END)"
+        query = query[: found.start()] + value + query[found.end() :]
+    return query
+
+
+ARRAYS = (
+    "(VALUES (1, array(9, 19, NULL, 25), map(1, 9, 2, 21), 'x'), (2, array(), map(), 'y'),"
+    " (3, NULL, NULL, 'x'), (4, array(19, 19), map(19, NULL), 'z')) AS c (id, xs, m, name)"
+)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("session", ["batch"], indirect=True)
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id, transform(xs, x -> f(x) + id) FROM c",
+        "SELECT id, filter(xs, x -> f(x) > 1), exists(xs, x -> f(x) > 2) FROM c",
+        "SELECT forall(xs, x -> f(x) > 0), transform(xs, (x, i) -> f(x + i) + i) FROM c WHERE id > 1",
+        "SELECT transform(array(9, 19), x -> f(x)), transform(array(1), x -> f(19)) AS z",
+        "SELECT map_filter(m, (k, v) -> f(v) > 1) FROM c",
+        "SELECT transform_keys(m, (k, v) -> k + coalesce(f(k), 0)) FROM c",
+        "SELECT transform_values(m, (k, v) -> f(k + v)) FROM c",
+        "SELECT zip_with(xs, array(9, 1), (x, y) -> f(x + y)) FROM c",
+        "SELECT map_zip_with(m, map(1, 9, 2, 3), (k, v, w) -> f(v + w) + k) FROM c",
+        "SELECT array_sort(xs, (l, r) -> coalesce(f(l), 0) - coalesce(f(r), 0)) FROM c",
+        "SELECT aggregate(xs, 0, (a, x) -> a + coalesce(f(x), 0), a -> f(a + 8)) FROM c",
+        "SELECT id, transform(xs, x -> f(f(x) + 18)) FROM c",
+        "SELECT id, transform(xs, x -> transform(xs, y -> f(x + y) + f(x))) FROM c",
+        "SELECT transform(transform(xs, y -> f(y)), x -> f(x + 18)) FROM c",
+        "SELECT transform(array(f(id + 18)), x -> x + f(x + 18)) FROM c",
+        "SELECT name, COUNT(*), transform(array(MAX(id) + 18), x -> f(x)) AS z FROM c GROUP BY name",
+        "SELECT MAX(aggregate(xs, 0, (a, x) -> a + coalesce(f(x), 0))) FROM c"
+        " WHERE exists(xs, x -> f(x) > 1)",
+        "SELECT name, (SELECT MAX(size(filter(array(t.v, b.v), x -> f(x) > 1))) FROM t WHERE t.i < b.v)"
+        " AS m FROM b",
+        "SELECT transform(xs, x -> IF(x > 10, f(38 DIV (x - 8)), 0)) FROM c",
+        "FROM c |> EXTEND transform(xs, x -> f(x)) AS y |> WHERE exists(y, x -> f(x + 18) > 1)"
+        " |> SELECT id, y",
+    ],
+)
+def test_calls_in_lambda_functions_give_what_their_values_do(session, query):
+    read = re.sub(r"\bFROM c\b", f"FROM {ARRAYS}", query)
+    expected = rows(session.spark.sql(in_place(read)))
+    assert rows(session.sql(re.sub(r"\bf\(", "longest(", read))) == expected
+
+
+def test_lambdas_call_the_function_for_their_elements_alone(session):
+    session.sql(
+        "CREATE TEMPORARY FUNCTION fails(a DOUBLE, b STRUCT<x: INT>) RETURNS STRING RETURN IF(b.x = 0,"
+        f" raise_error('called'), concat_ws(' ', a, b.x, (SELECT MAX(COUNT(w)) FROM t {WINDOWS})))"
+    )
+    read = "(VALUES (1, array()), (2, NULL), (3, array(double('NaN'), NULL, 1))) AS c (id, ds)"
+    sql = f"SELECT id, transform(ds, d -> fails(d, struct(id - 1 AS x))) FROM {read}"
+    assert rows(session.sql(sql)) == [(1, []), (2, None), (3, ["NaN 2 2", "2 2", "1.0 2 2"])]
 
 
 @pytest.mark.long  # a minute or two: windows over windows over windows
@@ -337,7 +405,8 @@ def test_several_values_of_a_call_are_an_error(session):
             " DEFINE A AS longest(A.v) > 0) FROM t",
             "MATCH_RECOGNIZE in FROM",
         ),
-        ("SELECT transform(array(1, v), x -> longest(x)) FROM b", "call it in a subquery in FROM"),
+        ("SELECT aggregate(array(v), 0, (a, x) -> longest(a + x)) FROM b", "transform(xs, x -> f(x))"),
+        ("SELECT * FROM b JOIN t ON exists(array(b.v), x -> longest(x) > 0)", "select it in a subquery"),
         ("SELECT COUNT(DISTINCT *) FROM b WHERE 1 IN (SELECT i FROM t WHERE i > longest(b.v))", "a subquery"),
         (
             "SELECT hash(*) FROM b WHERE 1 IN (SELECT i FROM t WHERE i > longest(b.v))",

@@ -26,14 +26,20 @@ def unused_name(tokens: TokenList) -> str:
     return next(name for number in count() if (name := f"{_ROW}{number}") not in names)
 
 
-def put_column(edits: Edits, select: SelectText, call: Range, columns: Sequence[str]) -> bool:
-    """Read the first of these columns in place of a call; False if a star of the SELECT would have them."""
-    tokens = edits.tokens
-    put_instead(edits, call, columns[0])
+def put_column(
+    edits: Edits, select: SelectText, call: Range, columns: Sequence[str], equal: Sequence[Range] = ()
+) -> bool:
+    """Read the first of these columns in place of a call, and of calls that are equal to it.
+
+    False if a star of the SELECT would have them.
+    """
+    tokens, replaced = edits.tokens, [call, *equal]
+    for place in replaced:
+        put_instead(edits, place, columns[0])
     items = tokens.split(*select.items)
     whole = {item[0] for item in items if _is_star(tokens, item)}
     for item in items:
-        put_name(edits, item, [call], columns if item[0] in whole else [])
+        put_name(edits, item, replaced, columns if item[0] in whole else [])
     return whole.issuperset(at for at in range(*select.range) if _reads_all(tokens, select, at))
 
 

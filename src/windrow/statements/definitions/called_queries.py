@@ -19,7 +19,7 @@ from windrow.algebra.scopes import VisibleRelations, scopes
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import rows_change_by_run
-from windrow.statements.definitions.calls_over_selects import ColumnsOf
+from windrow.statements.definitions.calls.calls_over_selects import ColumnsOf
 from windrow.statements.definitions.function_calls import (
     alone_in_lateral,
     every_call,
@@ -32,7 +32,7 @@ from windrow.statements.definitions.function_calls import (
 from windrow.statements.definitions.stored_functions import KnownFunctions
 from windrow.statements.definitions.stored_text import literal
 from windrow.syntax.cql_clauses import alias_after, begins_relation
-from windrow.syntax.definitions.sql_functions import SqlFunction, arguments_of
+from windrow.syntax.definitions.sql_functions import EACH, GIVEN, SqlFunction, arguments_of
 from windrow.syntax.nodes import BlockText, Range
 from windrow.syntax.operands import may_be_operand
 from windrow.syntax.patterns.match_nodes import MatchRelation
@@ -44,7 +44,7 @@ from windrow.syntax.tokens import TokenList
 
 __all__ = ["COLUMN", "RESULT", "names_of_columns", "query_of_call", "refuse_unknown_columns"]
 
-RESULT, COLUMN, _ROW, _ARGUMENT = "__result", "__column", "__returned", "__argument"
+RESULT, COLUMN, _ROW, _ARGUMENT, _ELEMENT = "__result", "__column", "__returned", "__argument", "__element"
 """Names of the relation that a function's query is, and of its columns."""
 
 
@@ -68,7 +68,7 @@ def query_of_call(
     if select is not None and select.is_in("ORDER", at):
         raise _refused(tokens, at, function, "ORDER BY", "select it with a name, and order by that name")
     if lambda_around(tokens, at) is not None:
-        hint = "call it in a subquery in FROM, over exploded elements if it reads them"
+        hint = "call it in a subquery in FROM"
         raise _refused(tokens, at, function, "a lambda function", hint)
     arguments = arguments_of(tokens, at, function)
     given = [argument for argument in arguments if not isinstance(argument, str)]
@@ -85,11 +85,17 @@ def query_of_call(
             for key in _compared(tokens, at, argument, value, functions)
         ]
         alone = None if function.returns_table else alone_in_lateral(tokens, at)
-        query = _for_each_value(
-            function, values, source, compared, alone[1] if alone else "", is_one=not function.returns_table
-        )
+        name = alone[1] if alone else ""
+        if function.of_each is not None:
+            query = _for_each_element(tokens, at, function.of_each, values[0], source, compared, name)
+        else:
+            query = _for_each_value(
+                function, values, source, compared, name, is_one=not function.returns_table
+            )
         if alone is not None:
             return alone[0], query.render()
+    elif function.of_each is not None:
+        query = _for_each_element(tokens, at, function.of_each, values[0], SqlText(), (), "")
     else:
         query = SqlText.of("(SELECT ", _listed(function), _from(function, values, SqlText()), ")")
     close = tokens.partner[at + 1] + 1
@@ -238,6 +244,47 @@ def _for_each_value(
         SqlText.join(" AND ", conditions),
         ")",
     )
+
+
+def _for_each_element(
+    tokens: TokenList,
+    at: int,
+    function: SqlFunction,
+    values: SqlText,
+    source: SqlText,
+    compared: Sequence[SqlText],
+    name: str,
+) -> SqlText:
+    """The map from the arguments in a list to the values of a function that is called for each of them.
+
+    It has this name, if it has one. The lists are those for the rows of `source`; the one is that for which
+    what is `compared` is equal.
+    """
+    keys = [f"{_ARGUMENT}{number}" for number in range(len(compared))]
+    listed = "".join(f"{key}, " for key in keys)
+    called = [tokens[one].name for one in range(first_of_call(tokens, at), at, 2)]
+    called.append(tokens[at].name.removeprefix(EACH))
+    given = ", ".join(f"{GIVEN}{number}" for number in range(len(function.parameters)))
+    lists = zip([values, *compared], [GIVEN, *keys], strict=True)
+    items = SqlText.join(", ", [SqlText.of(one, f" AS {item}") for one, item in lists])
+    arrays = SqlText.of("SELECT DISTINCT ", items, " FROM ", source) if keys else SqlText.of("SELECT ", items)
+    elements = SqlText.of(
+        f"SELECT DISTINCT {listed}{_ELEMENT} FROM (SELECT {listed}explode({GIVEN}) AS {_ELEMENT} FROM (",
+        arrays, "))",
+    )  # fmt: skip
+    results = SqlText.of(
+        f"SELECT {listed}{_ELEMENT}, {'.'.join(map(quoted, called))}({given}) AS {RESULT} FROM (SELECT *,"
+        f" {_ELEMENT}.* FROM (", elements, f")) AS {_ELEMENT}s",
+    )  # fmt: skip
+    maps = SqlText.of(
+        f"SELECT {listed}map_from_entries(collect_list(struct({_ELEMENT} AS key, {RESULT} AS value)))"
+        f" AS {_ROW} FROM (", results, f") GROUP BY {', '.join(keys)}" if keys else ")",
+    )  # fmt: skip
+    conditions = [SqlText.of(f"{key} <=> ", value) for key, value in zip(keys, compared, strict=True)]
+    return SqlText.of(
+        f"(SELECT ANY_VALUE({_ROW})", f" AS {quoted(name)}" if name else "", " FROM (", maps, ")",
+        SqlText.of(" WHERE ", SqlText.join(" AND ", conditions)) if conditions else "", ")",
+    )  # fmt: skip
 
 
 def names_of_columns(function: SqlFunction) -> str:

@@ -108,16 +108,8 @@ def operands_of_call(tokens: TokenList, call: Range) -> list[int]:
 
 
 def operands_in(tokens: TokenList, part: Range) -> list[int]:
-    """Where the operands of an expression begin: not the parameters of ``x -> x + 1``."""
-    bound = {
-        tokens[one].name.lower()
-        for at in range(*part)
-        if tokens.is_symbol(at, "->")
-        for one in range(tokens.partner[at - 1] if tokens.is_symbol(at - 1, ")") else at - 1, at)
-        if tokens[one].is_name
-    }
-    found = (at for at in range(*part) if may_be_operand(tokens, at))
-    return [at for at in found if tokens[at].name.lower() not in bound]
+    """Where the operands of an expression begin."""
+    return [at for at in range(*part) if may_be_operand(tokens, at)]
 
 
 def end_of_column(tokens: TokenList, at: int) -> int:

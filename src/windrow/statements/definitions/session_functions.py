@@ -33,13 +33,15 @@ from windrow.statements.definitions.called_queries import (
     query_of_call,
     refuse_unknown_columns,
 )
-from windrow.statements.definitions.calls_in_aggregates import calls_in_aggregates
-from windrow.statements.definitions.calls_in_clauses import calls_in_clauses
-from windrow.statements.definitions.calls_in_pipes import calls_in_pipe
-from windrow.statements.definitions.calls_in_pivots import calls_in_pivot
-from windrow.statements.definitions.calls_of_rows_around import calls_of_rows_around
-from windrow.statements.definitions.calls_of_two_queries import calls_of_two_queries
-from windrow.statements.definitions.calls_over_selects import calls_over_select
+from windrow.statements.definitions.calls.calls_beside_lambdas import calls_beside_lambdas
+from windrow.statements.definitions.calls.calls_in_aggregates import calls_in_aggregates
+from windrow.statements.definitions.calls.calls_in_clauses import calls_in_clauses
+from windrow.statements.definitions.calls.calls_in_lambdas import calls_in_lambdas
+from windrow.statements.definitions.calls.calls_in_pipes import calls_in_pipe
+from windrow.statements.definitions.calls.calls_in_pivots import calls_in_pivot
+from windrow.statements.definitions.calls.calls_of_rows_around import calls_of_rows_around
+from windrow.statements.definitions.calls.calls_of_two_queries import calls_of_two_queries
+from windrow.statements.definitions.calls.calls_over_selects import calls_over_select
 from windrow.statements.definitions.function_calls import (
     every_call,
     outermost_calls,
@@ -118,13 +120,15 @@ def with_functions(
             return run_query(read).columns
 
     above = (
-        calls_in_pipe(tokens, functions)
+        calls_in_lambdas(tokens, functions)
+        or calls_in_pipe(tokens, functions)
         or calls_in_pivot(tokens, functions)
         or calls_of_rows_around(tokens, functions, columns_of)
         or calls_of_two_queries(tokens, functions, columns_of)
         or calls_in_clauses(tokens, functions, aggregates, is_constant, columns_of)
         or calls_in_aggregates(tokens, functions, aggregates)
         or calls_over_select(tokens, functions, columns_of)
+        or calls_beside_lambdas(tokens, functions)
         or clauses_over_variables(tokens, calls)
         or with_other_names(tokens, functions)
     )

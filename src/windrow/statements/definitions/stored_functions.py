@@ -24,7 +24,13 @@ from windrow.statements.definitions.stored_text import (
     refuse_unstored,
     whole_name,
 )
-from windrow.syntax.definitions.sql_functions import FunctionText, SqlFunction, parse_function
+from windrow.syntax.definitions.sql_functions import (
+    EACH,
+    FunctionText,
+    SqlFunction,
+    for_each,
+    parse_function,
+)
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenKind, TokenList, tokenize
@@ -46,6 +52,12 @@ class KnownFunctions:
         name = called_name(tokens, at)
         if name is None:
             return None
+        if name[-1].startswith(EACH):
+            one = self._known((*name[:-1], name[-1].removeprefix(EACH)))
+            return None if one is None else for_each(one)
+        return self._known(name)
+
+    def _known(self, name: tuple[str, ...]) -> SqlFunction | None:
         own = self._own.get(name[0].lower()) if len(name) == 1 else None
         return self._stored(name) if own is None else own
 

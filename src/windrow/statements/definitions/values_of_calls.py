@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from windrow.algebra.rewriting.edits import Edits
 from windrow.algebra.rewriting.groups_of_windows import put_instead
 from windrow.errors import WindrowError
-from windrow.statements.definitions.calls_over_selects import ColumnsOf
+from windrow.statements.definitions.calls.calls_over_selects import ColumnsOf
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import TokenList

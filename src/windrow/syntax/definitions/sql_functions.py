@@ -10,7 +10,19 @@ from windrow.syntax.definitions.create_words import CreateWords, column_items, c
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["FunctionText", "Parameter", "SqlFunction", "arguments_of", "parse_function"]
+__all__ = [
+    "EACH",
+    "GIVEN",
+    "FunctionText",
+    "Parameter",
+    "SqlFunction",
+    "arguments_of",
+    "for_each",
+    "parse_function",
+]
+
+EACH, GIVEN = "__each_", "__given"
+"""What stands before the name of a function in that of one for lists of its arguments; their fields there."""
 
 _BEGIN_QUERIES = ("SELECT", "WITH", "FROM")
 _BEFORE_BODY = ("LANGUAGE", "DETERMINISTIC", "NOT", "COMMENT", "CONTAINS", "READS", "SQL", "RETURN")
@@ -31,7 +43,7 @@ class SqlFunction:
 
     `columns` are the names and types of the columns that it returns; None for those of the query. A function
     for one value has one column, and returns no table. `body` has the text of the query, or, if
-    `is_expression`, of an expression.
+    `is_expression`, of an expression. `of_each` is the function that one of :func:`for_each` calls.
     """
 
     name: str
@@ -40,6 +52,7 @@ class SqlFunction:
     body: str
     is_expression: bool = False
     returns_table: bool = False
+    of_each: SqlFunction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +143,26 @@ def _parameter(tokens: TokenList, item: Range) -> Parameter:
     after = next((at for at in words if at > end), stop)
     default = tokens.text(end + 1, after) if words and tokens.word(end) == "DEFAULT" else None
     return Parameter(tokens[start].name, tokens.text(start + 1, end), default)
+
+
+def for_each(function: SqlFunction) -> SqlFunction | None:
+    """The function of a list of arguments that returns a map from each of them to the function's value.
+
+    None for a function that returns a table.
+    """
+    if function.columns is None or function.returns_table:
+        return None
+    ((_, kind),) = function.columns
+    kinds = [one.kind for one in function.parameters] or ["BOOLEAN"]
+    given = f"STRUCT<{', '.join(f'{GIVEN}{number}: {one}' for number, one in enumerate(kinds))}>"
+    return SqlFunction(
+        function.name,
+        (Parameter(GIVEN, f"ARRAY<{given}>"),),
+        ((function.name, f"MAP<{given}, {kind}>"),),
+        function.body,
+        function.is_expression,
+        of_each=function,
+    )
 
 
 def arguments_of(tokens: TokenList, at: int, function: SqlFunction) -> list[Range | str]:

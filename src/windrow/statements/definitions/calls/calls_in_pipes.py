@@ -11,7 +11,7 @@ FROM t |> SET v = f(v)
 from __future__ import annotations
 
 from windrow.algebra.rewriting.pipes import Level, Piped, level_of
-from windrow.statements.definitions.calls_in_pivots import pivoted
+from windrow.statements.definitions.calls.calls_in_pivots import pivoted
 from windrow.statements.definitions.function_calls import every_call, outermost_calls
 from windrow.statements.definitions.stored_functions import KnownFunctions
 from windrow.syntax.cql_clauses import alias_after

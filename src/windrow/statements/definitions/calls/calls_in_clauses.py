@@ -31,8 +31,8 @@ from windrow.algebra.rewriting.edits import Edits
 from windrow.algebra.rewriting.groups_of_windows import put_instead, put_name
 from windrow.algebra.scopes import first_of, parts_of_from
 from windrow.errors import NotSupportedError
-from windrow.statements.definitions.calls_in_measures import measures_above
-from windrow.statements.definitions.calls_over_selects import ColumnsOf
+from windrow.statements.definitions.calls.calls_in_measures import measures_above
+from windrow.statements.definitions.calls.calls_over_selects import ColumnsOf
 from windrow.statements.definitions.function_calls import (
     end_of_column,
     every_call,
@@ -332,7 +332,12 @@ class _Columns:
         """Whether a NULL in place of a column may be of a type that the call cannot have."""
         tokens = self.tokens
         has_length = any(tokens.word(at) == "INTERVAL" for at in range(*call))
-        return has_length or any(tokens.is_symbol(end_of_column(tokens, at), "[") for at in operands)
+        has_lambda = any(tokens.is_symbol(at, "->") for at in range(*call))
+        return (
+            has_length
+            or has_lambda
+            or any(tokens.is_symbol(end_of_column(tokens, at), "[") for at in operands)
+        )
 
     def _row(self, operands: list[int], place: _Place) -> str | None:
         """The row whose columns a call reads: empty for columns without one, None if there are several."""

@@ -25,7 +25,7 @@ from windrow.statements.definitions.added_columns import (
     takes_columns,
     unused_name,
 )
-from windrow.statements.definitions.calls_over_selects import ColumnsOf
+from windrow.statements.definitions.calls.calls_over_selects import ColumnsOf
 from windrow.statements.definitions.function_calls import (
     SelectText,
     alone_in_lateral,
