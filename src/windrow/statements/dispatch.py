@@ -51,7 +51,7 @@ def run(
     executed = run_text(gateway, text, needs_session, lambda read: run(gateway, read, [], execution, catalog))
     if executed is not None:
         return executed
-    if _COMPOUND.match(text) and (gateway.checks or needs_session(text) or _may_execute_ours(gateway, text)):
+    if _COMPOUND.match(text) and (gateway.checks or needs_session(text) or executes_unseen(text)):
         tokens = tokenize(text)
         if (script := parse_compound(tokens)) is not None:
             return run_compound(
@@ -71,13 +71,6 @@ def _needs_session(gateway: Gateway, catalog: Catalog, text: str) -> bool:
         return True
     with with_stored_views(gateway, catalog, text) as read:
         return read != text or may_read_expanded(text, catalog)
-
-
-def _may_execute_ours(gateway: Gateway, text: str) -> bool:
-    """Whether a script may execute texts of ours; on Connect those that it shows alone, as others may be
-    Spark's, of which it could not run all.
-    """
-    return not gateway.is_connect and executes_unseen(text)
 
 
 def _run_alone(

@@ -23,7 +23,6 @@ from windrow.statements.composed import RunQuery
 from windrow.statements.definitions.stored_text import literal
 from windrow.statements.scripts.values_on_connect import values_on_connect
 from windrow.syntax.compounds import QUERIES
-from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.sqltext import Piece, RelationText, SqlText
@@ -43,8 +42,6 @@ def run_text(
     ------
     AnalysisError
         ``SQL_SCRIPT_IN_EXECUTE_IMMEDIATE``; ``INVALID_STATEMENT_FOR_EXECUTE_INTO``.
-    NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` for nested arguments on Spark Connect, which does not show their values.
     WindrowError
         Spark's, about the statement; those of the text show the text.
     """
@@ -139,16 +136,12 @@ def _with_values(gateway: Gateway, inner: TokenList, tokens: TokenList, using: R
             error.sql, error.span = inner.sql, inner.span(marks[0][0], marks[-1][1])
             error.hint = "write a value for each ? after USING, or USING value AS name for :name"
         raise
-    values: list[str] | None = []
+    values = list[str]()
     if marks and gateway.is_connect:
-        kinds = [one.dataType for one in frame.schema.fields]
-        values = values_on_connect(gateway, names, kinds, piece_of(tokens, *using))
+        values = values_on_connect(gateway, names, frame, piece_of(tokens, *using))
     elif marks:
         values = selected_texts(frame)
-    if values is None:
-        what = "USING of arrays, maps and structs for a text with windows on Spark Connect"
-        hint = "let the text read variables of the session"
-        raise unsupported_statement(tokens, using[0], what, hint)
+    values = [f" {value}" if value.startswith("-") else value for value in values]  # x -? is no comment
     places = [inner.span(*mark) for mark in marks]
     return whole.with_words(inner.sql, dict(zip(places, values, strict=True)))
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -230,12 +231,12 @@ CHANGES = [
 AVERAGES = [["a", 1, 15.0], ["a", 2, 12.5], ["a", 3, 5.0], ["b", 1, 7.5], ["b", 2, 8.0]]
 
 
-@pytest.fixture(scope="module")
-def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def of_program(program: str, folder: Path, *arguments: str, timeout: int = 400) -> dict[str, Any]:
+    """What a program with a session of Spark Connect prints at its end."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        cwd=tmp_path_factory.mktemp("connect"),
+        [sys.executable, "-c", program, *arguments],
+        cwd=folder,
         env=inherited
         | {
             "JAVA_HOME": str(ensure_java().home),
@@ -244,11 +245,16 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         },
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=timeout,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
     return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return of_program(PROGRAM, tmp_path_factory.mktemp("connect"))
 
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]

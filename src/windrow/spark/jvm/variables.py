@@ -6,8 +6,6 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from windrow.spark.jvm.connect import of_connect
-
 __all__ = ["is_case_sensitive", "rename_variable"]
 
 
@@ -17,12 +15,10 @@ def is_case_sensitive(spark: SparkSession) -> bool:
 
 
 def rename_variable(spark: SparkSession, name: str, other: str) -> bool:
-    """Give a variable, with its value and its default, another name; False if there is none, and on Connect.
+    """Give a variable, with its value and its default, another name; False if there is none. Not on Connect.
 
     Both names are as Spark compares them.
     """
-    if of_connect(spark):
-        return False
     java: Any = spark._jvm
     variables = spark._jsparkSession.sessionState().catalogManager().tempVariableManager()
     old, new = (java.org.apache.spark.api.python.PythonUtils.toSeq([one]) for one in (name, other))

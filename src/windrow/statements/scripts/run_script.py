@@ -18,7 +18,6 @@ from windrow.algebra.names import piece_of
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.relation import Relation
 from windrow.spark.gateway import Gateway
-from windrow.spark.jvm.connect import of_connect
 from windrow.statements.definitions.stored_text import ddl
 from windrow.statements.scripts.handled_conditions import CONDITIONS
 from windrow.statements.scripts.script_variables import Variables, VariableScope
@@ -35,7 +34,6 @@ from windrow.syntax.compounds import (
     PlainStatement,
     stretches,
 )
-from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
@@ -226,8 +224,9 @@ class _Script:
         """
         start, stop = part.range
         first, second, third = (self.tokens.word(one) for one in range(start, start + 3))
-        if first == "EXECUTE":
-            found = self.execute(part.range)
+        if first == "EXECUTE":  # its text reads no variables of the script
+            with self.variables.outermost(1) as aside:
+                self.answered(part, lambda: self.variables.written(part.range, aside))
         elif first == "DROP" and second in ("TEMP", "TEMPORARY") and third in ("VAR", "VARIABLE"):
             raise NotSupportedError(
                 "DROP TEMPORARY VARIABLE is not supported in a script",
@@ -239,26 +238,15 @@ class _Script:
         else:
             word = piece_of(self.tokens, start, start + 1, " VAR ") if part.sets else SqlText()
             rest = (start + part.sets, stop)
-            found = self.run_text(lambda: SqlText.of(word, self.variables.written(rest)), self.run)
+            self.answered(part, lambda: SqlText.of(word, self.variables.written(rest)))
+
+    def answered(self, part: PlainStatement, write: Callable[[], SqlText]) -> None:
+        """Run what is written for a statement."""
+        found = self.run_text(write, self.run)
         if part.is_query and found.columns:
             # Connect reads the text again when rows are asked for, and then its variables are gone
-            is_lazy = self.gateway.checks or (part is self.last and not of_connect(self.gateway.spark))
+            is_lazy = self.gateway.checks or (part is self.last and not self.gateway.is_connect)
             self.answer = found if is_lazy else self.computed(found)
-
-    def execute(self, part: Range) -> Relation:
-        """EXECUTE IMMEDIATE, the text of which reads no variables of the script.
-
-        Raises
-        ------
-        NotSupportedError
-            ``UNSUPPORTED_STATEMENT`` on Spark Connect, where they cannot stand aside.
-        """
-        if of_connect(self.gateway.spark) and any(scope.names for scope in self.variables.scopes):
-            what = "EXECUTE IMMEDIATE beside variables of a script on Spark Connect"
-            hint = "declare the variables before the script"
-            raise unsupported_statement(self.tokens, part[0], what, hint)
-        with self.variables.outermost(1) as aside:
-            return self.run_text(lambda: self.variables.written(part, aside), self.run)
 
     def computed(self, query: Relation) -> Relation:
         """The rows of a query as they are before the statements after it run."""

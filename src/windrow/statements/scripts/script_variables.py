@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -22,6 +22,7 @@ from windrow.errors import Span, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.variables import is_case_sensitive, rename_variable
 from windrow.statements.definitions.stored_text import names_of_relations
+from windrow.statements.scripts.variables_on_connect import VariablesOnConnect
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.tokens import TokenKind, TokenList
@@ -67,6 +68,7 @@ class Variables:
         self.scopes = [VariableScope(_SESSION)]
         self.columns: dict[int, bool] = {}
         self.is_case_sensitive = is_case_sensitive(gateway.spark)
+        self.on_connect = VariablesOnConnect(gateway)
 
     def folded(self, name: str) -> str:
         """A name as Spark compares it."""
@@ -82,6 +84,7 @@ class Variables:
         finally:
             for name in scope.names:
                 self.gateway.sql(SqlText.of(f"DROP TEMPORARY VARIABLE IF EXISTS {quoted(name)}"))
+            self.on_connect.forget(scope.names)
             self.scopes.pop()
             self._uncover(scope)
 
@@ -89,9 +92,7 @@ class Variables:
     def declaring(self, names: Sequence[str]) -> Iterator[None]:
         """The declaration of variables in the innermost scope, for which others leave their names."""
         own = [self.folded(name) for name in names]
-        for name in own:
-            if name not in self.scopes[-1].names:
-                self._hide(name)
+        self._hide([name for name in own if name not in self.scopes[-1].names])
         yield
         self.scopes[-1].names |= {name: name for name in own}
 
@@ -100,27 +101,32 @@ class Variables:
         """Only so many scopes; the variables of the inner ones, which are returned, have other names."""
         inner, self.scopes = self.scopes[count:], self.scopes[:count]
         for scope in reversed(inner):
-            scope.names = {name: self._aside(name) for name in scope.names}
+            scope.names |= self._aside(scope.names)
             self._uncover(scope)
+        self.on_connect.forget(name for scope in inner for name in scope.hidden)
         try:
             yield inner
         finally:
             for scope in inner:
                 self.scopes.append(scope)
-                for name, aside in scope.names.items():
-                    self._hide(name)
-                    rename_variable(self.gateway.spark, aside, name)
+                self._hide(scope.names)
+                self._rename({aside: name for name, aside in scope.names.items()})
                 scope.names = {name: name for name in scope.names}
 
-    def _aside(self, name: str) -> str:
-        """Rename a variable; the name that it has then, its own if there is none and on Connect."""
-        aside = f"__windrow_variable_{next(_numbers)}"
-        return aside if rename_variable(self.gateway.spark, name, aside) else name
+    def _rename(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Give variables other names; the names of those that are there."""
+        if self.gateway.is_connect:
+            return self.on_connect.rename(names)
+        spark = self.gateway.spark
+        return {name: other for name, other in names.items() if rename_variable(spark, name, other)}
 
-    def _hide(self, name: str) -> None:
-        """The variable with a name leaves it to one of the innermost scope."""
-        aside = self._aside(name)
-        if aside != name:
+    def _aside(self, names: Iterable[str]) -> dict[str, str]:
+        """Rename variables; the names that those have then which are there."""
+        return self._rename({name: f"__windrow_variable_{next(_numbers)}" for name in names})
+
+    def _hide(self, names: Iterable[str]) -> None:
+        """The variables with these names leave them to those of the innermost scope."""
+        for name, aside in self._aside(names).items():
             around = (one for one in reversed(self.scopes[:-1]) if name in one.names)
             owner = next(around, self.scopes[0])
             owner.names[name] = aside
@@ -128,8 +134,8 @@ class Variables:
 
     def _uncover(self, scope: VariableScope) -> None:
         """The variables that a scope hides have their names again."""
+        self._rename({owner.names[name]: name for name, owner in scope.hidden.items()})
         for name, owner in scope.hidden.items():
-            rename_variable(self.gateway.spark, owner.names[name], name)
             owner.names[name] = name
         scope.hidden = {}
 
