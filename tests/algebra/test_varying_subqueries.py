@@ -45,7 +45,7 @@ def test_stars_leave_lists_out() -> None:
     ) == (
         "SELECT * EXCEPT (rows1, k), struct(* EXCEPT (rows1)), x * 2"
         " FROM (SELECT f.rows1 AS rows1) AS __lists1, (SELECT inline(f.rows0)) AS o"
-        " WHERE k = f.k AND x NOT IN (SELECT * FROM (SELECT inline(__lists1.rows1)) AS u)"
+        " WHERE k = f.k AND x NOT IN (SELECT inline(__lists1.rows1))"
     )
 
 
@@ -55,8 +55,7 @@ def test_operands_of_a_set_operator_have_lists_of_their_own() -> None:
         " (SELECT x FROM o [RANGE 1])"
     ) == (
         "SELECT q.x FROM (SELECT inline(f.rows0)) AS q WHERE q.k = f.k UNION ALL SELECT q.x FROM"
-        " (SELECT f.rows1 AS rows1) AS __lists1, t AS q WHERE q.x IN"
-        " (SELECT x FROM (SELECT inline(__lists1.rows1)) AS o)"
+        " (SELECT f.rows1 AS rows1) AS __lists1, t AS q WHERE q.x IN (SELECT inline(__lists1.rows1))"
     )
 
 
@@ -66,6 +65,57 @@ def test_what_reads_no_query_around_is_one_value() -> None:
     ) == ("SELECT 1 FROM (SELECT inline(f.rows0)) AS q WHERE q.k = f.k AND q.x > f.subquery1")
 
 
+def test_beside_groups_lists_are_keys() -> None:
+    assert condition(
+        "SELECT 1 FROM t WHERE t.k = f.k GROUP BY t.x HAVING MAX(t.y) > (SELECT MIN(x) FROM o [NOW] AS p"
+        " WHERE p.k = t.x)"
+    ) == (
+        "SELECT 1 FROM (SELECT f.rows0 AS rows0) AS __lists1, t WHERE t.k = f.k GROUP BY t.x, __lists1.rows0"
+        " HAVING MAX(t.y) > (SELECT MIN(x) FROM (SELECT inline(__lists1.rows0)) AS p WHERE p.k = t.x)"
+    )
+
+
+def test_group_by_all_lists_the_items_without_aggregates() -> None:
+    assert condition(
+        "SELECT COUNT(*), t.x FROM t WHERE t.k = f.k GROUP BY ALL HAVING t.x IN (SELECT x FROM o [NOW])"
+    ) == (
+        "SELECT COUNT(*), t.x FROM (SELECT f.rows0 AS rows0) AS __lists1, t WHERE t.k = f.k"
+        " GROUP BY 2, __lists1.rows0 HAVING t.x IN (SELECT inline(__lists1.rows0))"
+    )
+
+
+def test_aggregates_of_all_rows_are_a_query_in_from() -> None:
+    assert condition(
+        "SELECT MAX(t.x) IN (SELECT x FROM o [NOW]) AS b FROM t WHERE t.k = f.k HAVING EXISTS"
+        " (SELECT 1 FROM u [NOW] AS p WHERE p.x > MIN(t.x))"
+    ) == (
+        "SELECT __groups1.c0 IN (SELECT inline(__lists1.rows0)) AS b"
+        " FROM (SELECT f.rows0 AS rows0, f.rows1 AS rows1) AS __lists1,"
+        " (SELECT MAX(t.x) AS c0, MIN(t.x) AS c1 FROM t WHERE t.k = f.k) AS __groups1"
+        " GROUP BY __groups1.c0, __groups1.c1, __lists1.rows0, __lists1.rows1 HAVING EXISTS"
+        " (SELECT 1 FROM (SELECT inline(__lists1.rows1)) AS p WHERE p.x > __groups1.c1)"
+    )
+
+
+def test_arguments_of_aggregates_are_computed_row_by_row() -> None:
+    assert condition(
+        "SELECT COUNT(*) FILTER (WHERE t.x IN (SELECT x FROM o [NOW])) FROM t WHERE t.k = f.k"
+    ) == (
+        "SELECT COUNT(*) FILTER (WHERE __computed1.c0) FROM (SELECT f.rows0 AS rows0) AS __lists1, t,"
+        " LATERAL (SELECT t.x IN (SELECT inline(__lists1.rows0)) AS c0"
+        " FROM (SELECT __lists1.*) AS __lists1, (SELECT t.*) AS t) AS __computed1 WHERE t.k = f.k"
+    )
+
+
+def test_lists_stand_beside_the_relation_that_a_join_reads_with_them() -> None:
+    assert condition(
+        "SELECT 1 FROM t JOIN u ON t.k = u.k AND u.x IN (SELECT x FROM o [NOW]) WHERE t.k = f.k"
+    ) == (
+        "SELECT 1 FROM t JOIN (u CROSS JOIN (SELECT f.rows0 AS rows0) AS __lists1_32)"
+        " ON t.k = u.k AND u.x IN (SELECT inline(__lists1_32.rows0)) WHERE t.k = f.k"
+    )
+
+
 @pytest.mark.parametrize(
     ("subquery", "hint"),
     [
@@ -73,14 +123,12 @@ def test_what_reads_no_query_around_is_one_value() -> None:
             "SELECT 1 FROM t AS q WHERE q.x > (SELECT 1 FROM o [NOW] AS p WHERE p.k = f.k)",
             "outer subquery alone",
         ),
-        ("SELECT 1 FROM t JOIN u ON t.k IN (SELECT k FROM o [NOW]) WHERE t.k = f.k", "in WHERE, or in FROM"),
-        (
-            "SELECT 1 FROM t WHERE t.k = f.k GROUP BY t.x HAVING t.x IN (SELECT 1 FROM o [NOW])",
-            "in WHERE, or",
-        ),
-        ("SELECT COUNT(*) IN (SELECT x FROM o [NOW]) FROM t WHERE t.k = f.k", "in WHERE, or in FROM"),
+        ("SELECT 1 FROM t LEFT JOIN u ON t.k IN (SELECT k FROM o [NOW]) WHERE t.k = f.k", "in WHERE, or in"),
+        ("FROM t SELECT COUNT(*) IN (SELECT x FROM o [NOW]) WHERE t.k = f.k", "around it with SELECT"),
+        ("SELECT SUM(t.x + ?) IN (SELECT x FROM o [NOW]) FROM t WHERE t.k = f.k", "parameter a name"),
+        ("FROM t |> WHERE t.k = f.k AND t.x IN (SELECT x FROM o [NOW])", "in WHERE, or in FROM"),
     ],
-    ids=["rows of the clause", "ON", "groups", "aggregates"],
+    ids=["rows of the clause", "outer joins", "FROM first", "parameters", "pipes"],
 )
 def test_lists_are_handed_on_where_spark_sees_them(subquery: str, hint: str) -> None:
     with pytest.raises(NotSupportedError) as raised:

@@ -293,7 +293,8 @@ class _Binder:
         keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
         refuse_varying(tokens, clause.span, varying, (*whens, *keys))
         rows = {clause.name.lower(), *(variable.name.lower() for variable in clause.variables())}
-        return varying_values(tokens, [*whens, *calls], varying, rows, self.text, query.range[0])
+        parts, at = [*whens, *calls], query.range[0]
+        return varying_values(tokens, parts, varying, rows, self.text, at, columns_of=self.columns_in())
 
     def clauses(self) -> list[Clause]:
         """The SELECTs with WINDOW BY and the relations with MATCH_RECOGNIZE."""

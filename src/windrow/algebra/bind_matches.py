@@ -296,7 +296,8 @@ class MatchBinder:
         keys = (*clause.partition_by, *(item.expression for item in clause.order_by))
         lengths = _lengths(clause)
         refuse_varying(tokens, clause.span, varying, (*parts, *keys, *lengths))
-        return varying_values(tokens, parts, varying, None, self._texts.text, at, lengths)
+        texts = self._texts
+        return varying_values(tokens, parts, varying, None, texts.text, at, lengths, texts.columns_in())
 
     def _with_columns(self, outside: Mapping[Range, Name], texts: Mapping[Range, str]) -> Replace:
         """A function that returns texts with columns substituted, except in ranges with other substitutes."""

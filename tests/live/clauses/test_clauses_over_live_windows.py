@@ -54,6 +54,17 @@ QUERIES = {
         "EXISTS (SELECT * FROM t [RANGE 6] AS q WHERE q.v >= f.v AND q.v NOT IN (SELECT v FROM t [RANGE 2])"
         " AND q.ts <= (SELECT MAX(ts) FROM s [RANGE 5] AS p WHERE p.k = q.k))",
     ),
+    "windows with subqueries among groups and aggregates": WINDOWS.format("s [RANGE 4]").replace(
+        "e.v > f.v",
+        "EXISTS (SELECT q.k FROM t [RANGE 6] AS q WHERE q.v >= f.v GROUP BY q.k HAVING MAX(q.v) <"
+        " (SELECT SUM(v) FROM s [RANGE 5] AS p WHERE p.k = q.k)) OR (SELECT COUNT(*) NOT IN"
+        " (SELECT v FROM t [RANGE 2]) FROM t [RANGE 6] AS q WHERE q.v > f.v)",
+    ),
+    "windows, and subqueries of subqueries that name no relation": WINDOWS.format("s [RANGE 4]").replace(
+        "e.v > f.v",
+        "EXISTS (SELECT 1 FROM (SELECT k AS g, v AS u FROM t [RANGE 6]) AS q WHERE q.u >= f.v AND EXISTS"
+        " (SELECT 1 FROM s [RANGE 5] WHERE k = g AND v > u))",
+    ),
     "windows, and subqueries that read their variables": WINDOWS.format("s [RANGE 4]").replace(
         "COUNT(w) AS n", "(SELECT COUNT(*) FROM t [RANGE 6] AS q WHERE q.k = f.k AND q.v >= e.v) AS n"
     ),

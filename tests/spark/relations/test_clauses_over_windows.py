@@ -266,6 +266,92 @@ def least(rows: list[dict[str, Any]]) -> int | None:
     return min((row["v"] for row in rows if row["v"] is not None), default=None)
 
 
+def when_row(
+    subquery: str, holds: Callable[[dict[str, Any], list[dict[str, Any]]], bool | None]
+) -> AskedBeside:
+    """Windows that begin at rows for which a subquery over other rows is true."""
+    return with_subquery(
+        f"WHEN {subquery}",
+        "WHEN l.i > f.i",
+        lambda others: WindowBy(
+            "w", False, BY_K, BY_I,
+            ReferenceBoundary(as_="f", when=lambda env: holds(env["f"], others)),
+            when(as_="l", when="l.i > f.i"),
+        ),
+    )  # fmt: skip
+
+
+def of_key(rows: list[dict[str, Any]], k: int | None) -> list[dict[str, Any]]:
+    return [row for row in rows if row["k"] == k is not None]
+
+
+def is_in(value: int | None, rows: list[dict[str, Any]], name: str = "v") -> bool | None:
+    """SQL's IN."""
+    values = [row[name] for row in rows]
+    if value is not None and value in values:
+        return True
+    return None if values and (value is None or None in values) else False
+
+
+def most(rows: list[dict[str, Any]]) -> int | None:
+    return max((row["v"] for row in rows if row["v"] is not None), default=None)
+
+
+def is_below(value: int | None, rows: list[dict[str, Any]]) -> bool:
+    """Whether a value is below a number of rows."""
+    return value is not None and value < len(rows)
+
+
+NESTED = [
+    when_row(
+        "EXISTS (SELECT q.k FROM s {other} AS q WHERE q.k = f.k GROUP BY q.k"
+        " HAVING COUNT(*) IN (SELECT v FROM s {other}))",
+        lambda row, others: (
+            bool(of_key(others, row["k"])) and is_in(len(of_key(others, row["k"])), others) is True
+        ),
+    ),
+    when_row(
+        "EXISTS (SELECT q.k FROM s {other} AS q WHERE q.k = f.k GROUP BY q.k"
+        " HAVING MAX(q.v) < (SELECT COUNT(*) FROM s {other} AS p WHERE p.v = q.k))",
+        lambda row, others: is_below(
+            most(of_key(others, row["k"])), [one for one in others if one["v"] == row["k"] is not None]
+        ),
+    ),
+    when_row(
+        "(SELECT COUNT(*) NOT IN (SELECT v FROM s {other}) FROM s {other} AS q WHERE q.k = f.k)",
+        lambda row, others: is_in(len(of_key(others, row["k"])), others) is False,
+    ),
+    when_row(
+        "EXISTS (SELECT MAX(q.v) AS m FROM s {other} AS q WHERE q.k = f.k HAVING EXISTS"
+        " (SELECT 1 FROM s {other} AS p WHERE p.v > MIN(q.v)) AND m IN (SELECT i FROM s {other}))",
+        lambda row, others: (
+            None is not most(of_key(others, row["k"]))
+            and (least(of_key(others, row["k"])) or 0) < (most(others) or 0)
+            and is_in(most(of_key(others, row["k"])), others, "i") is True
+        ),
+    ),
+    when_row(
+        "(SELECT COUNT(*) FILTER (WHERE q.v IN (SELECT k FROM s {other})) FROM s {other} AS q"
+        " WHERE q.k = f.k) > 0",
+        lambda row, others: any(is_in(one["v"], others, "k") for one in of_key(others, row["k"])),
+    ),
+    when_row(
+        "EXISTS (SELECT 1 FROM (SELECT k AS g, v AS u FROM s {other}) AS q WHERE q.g = f.k AND EXISTS"
+        " (SELECT 1 FROM s {other} WHERE k = g AND v > u))",
+        lambda row, others: len({one["v"] for one in of_key(others, row["k"])} - {None}) > 1,
+    ),
+    when_row(
+        "f.v IN (SELECT COUNT(*) FROM s {other} AS q GROUP BY ROLLUP (q.k) HAVING MAX(q.v) IN"
+        " (SELECT i FROM s {other}))",
+        lambda row, others: any(
+            row["v"] == len(group) and is_in(most(group), others, "i")
+            for group in (others, *([one for one in others if one["k"] == k] for k in (None, 0, 1)))
+            if group
+        ),
+    ),
+]
+"""Subqueries in subqueries: beside groups and aggregates, and with columns of the one around."""
+
 BESIDE = [
     with_subquery(
         "WHEN f.v > (SELECT MIN(v) FROM s {other})",
@@ -299,8 +385,13 @@ BESIDE = [
 ]  # fmt: skip
 
 
-@law(8)
-@given(entries, st.sampled_from(sorted(WINDOWS)), st.sampled_from(sorted(WINDOWS)), st.sampled_from(BESIDE))
+@law(12)
+@given(
+    entries,
+    st.sampled_from(sorted(WINDOWS)),
+    st.sampled_from(sorted(WINDOWS)),
+    st.sampled_from([*BESIDE, *NESTED]),
+)
 @pytest.mark.usefixtures("interpreted")
 def test_subqueries_have_at_each_instant_the_values_of_then(spark, drawn, window, other, asked):
     session = Session(spark)

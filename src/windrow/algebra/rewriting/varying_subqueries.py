@@ -16,31 +16,39 @@
         AND o.x > (SELECT MIN(x) FROM (SELECT inline(__lists1.d)) AS p WHERE p.k = o.k)
 
 At each instant all rows have the same values, so a partition changes where a value does. A subquery sees one
-query around it, so a list that is read further inside is handed on in FROM of each query in between.
+query around it, so a list that is read further inside is handed on by each query in between
+(:mod:`windrow.algebra.rewriting.lists_in_queries`).
+
+A subquery after IN that reads no query around is a list too:
+
+    … AND o.x IN (SELECT x FROM p [RANGE 9])
+    →   … AND o.x IN (SELECT inline(__lists1.d))
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from windrow.algebra.aggregate_calls import calls_aggregate
 from windrow.algebra.names import OUTER, QUALIFIED, ROW, of_relation
+from windrow.algebra.rewriting.lists_in_queries import HandedOn, Words, handing_on
+from windrow.algebra.rewriting.outer_references import ColumnsOf
 from windrow.algebra.scopes import scopes
 from windrow.algebra.window_node import WindowFragment
 from windrow.errors import NotSupportedError, Span
 from windrow.syntax.cql_clauses import alias_after, begins_relation, window_at
 from windrow.syntax.expression_nodes import Name
 from windrow.syntax.nodes import Cte, Range, is_within
+from windrow.syntax.operands import is_of_lambda, may_be_operand
 from windrow.syntax.query_parts import is_set_operator, visible_ctes
-from windrow.syntax.select_list import without_distinct
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.subqueries import opens_query, own_relations, subqueries
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["VaryingValues", "reads_varying", "refuse_varying", "varying_values"]
 
-_ROWS, _VALUES, _LISTS = "__rows", "__varying", "__lists"
+_ROWS, _VALUES = "__rows", "__varying"
+_AFTER_OPERANDS = ("ORDER", "LIMIT", "OFFSET")
 
 
 @dataclass(frozen=True)
@@ -97,63 +105,24 @@ def _relation_at(tokens: TokenList, at: int, relations: Collection[str]) -> _Rel
 
 @dataclass(frozen=True)
 class VaryingValue:
-    """A value that replaces a part of the clause: of a subquery, or the list of a relation's rows.
+    """A value that replaces a part of the clause: of a subquery, or a list of rows.
 
-    `relation` is the name that such a relation has where no alias follows it, and empty with one; None of a
-    subquery. So many subqueries are `between` it and the one in the clause.
+    `relation` is the name that a relation of such rows has where no alias follows it, and empty with one, and
+    for a subquery after IN; None of a subquery for one value. `lists` is the relation that hands the value on
+    to the place, None in a subquery of the clause itself.
     """
 
     range: Range
     field: str
     relation: str | None
-    between: int = 0
+    lists: str | None = None
 
     def text(self, row: str) -> str:
         """The SQL in its place, with the row before the field."""
-        value = (
-            f"{_lists(self.between)}.{quoted(self.field)}" if self.between else f"{row}{quoted(self.field)}"
-        )
+        value = f"{row if self.lists is None else f'{self.lists}.'}{quoted(self.field)}"
         if self.relation is None:
             return value
         return f"(SELECT inline({value}))" + (f" AS {quoted(self.relation)}" if self.relation else "")
-
-
-@dataclass(frozen=True)
-class _HandedOn:
-    """Lists that a SELECT has in FROM, for the subqueries in it.
-
-    Attributes
-    ----------
-    source
-        The word FROM.
-    stars
-        Where what stands for all columns leaves them out.
-    level
-        The SELECT's own subqueries have so many `between` them and the one in the clause.
-    fields
-        The fields of the lists.
-    """
-
-    source: int
-    stars: tuple[Range, ...]
-    level: int
-    fields: tuple[str, ...]
-
-    def words(self, row: str) -> dict[Range, str]:
-        """The SQL in place of words of the SELECT, with the row before the fields of the clause's rows."""
-        before = f"{_lists(self.level - 1)}." if self.level > 1 else row
-        names = [quoted(field) for field in self.fields]
-        columns = ", ".join(f"{before}{name} AS {name}" for name in names)
-        found = {(self.source, self.source + 1): f"FROM (SELECT {columns}) AS {_lists(self.level)}, "}
-        listed = ", ".join(names)
-        for start, stop in self.stars:
-            found[start, stop] = f"* EXCEPT ({listed})" if stop == start + 1 else f"* EXCEPT ({listed}, "
-        return found
-
-
-def _lists(level: int) -> str:
-    """The relation of the lists that a SELECT hands on."""
-    return quoted(f"{_LISTS}{level}")
 
 
 @dataclass(frozen=True)
@@ -173,7 +142,7 @@ class VaryingValues:
     tokens: TokenList
     values: tuple[VaryingValue, ...]
     queries: dict[str, SqlText]
-    handed_on: tuple[_HandedOn, ...] = ()
+    handed_on: tuple[HandedOn, ...] = ()
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -216,11 +185,12 @@ class VaryingValues:
 
     def words(self, part: Range, row: str) -> dict[Range, str]:
         """The SQL in places of a stretch, with the row before a field."""
-        found = {value.range: value.text(row) for value in self.inside(part)}
+        words = Words(self.tokens)
+        words.at = {value.range: value.text(row) for value in self.inside(part)}
         for one in self.handed_on:
-            if part[0] <= one.source < part[1]:
-                found |= one.words(row)
-        return found
+            if part[0] <= one.begins["SELECT"] < part[1]:
+                one.edit(words, row)
+        return {place: words.at[place] for place in words.outermost(*part)}
 
     def columns(self) -> dict[Range, Name]:
         """The substitutes where the fields are columns."""
@@ -235,12 +205,14 @@ def varying_values(
     text: Callable[[int, int], SqlText],
     at: int,
     lengths: Sequence[Range] = (),
+    columns_of: ColumnsOf | None = None,
 ) -> VaryingValues | None:
     """The values of the subqueries in these parts of a clause that begins at a token; None without any.
 
     `varying` are relations of the session that do. `rows` are the names by which a subquery reads rows; None
     where it may read them by other names too. All are in lower case. A subquery that reads none is a value,
-    as are all in `lengths`, else each relation in it is a list.
+    or a list after IN, as are all in `lengths`; else each relation in it is a list. With `columns_of`, names
+    without a relation may be columns of the query around a subquery.
 
     Raises
     ------
@@ -248,12 +220,12 @@ def varying_values(
         ``UNSUPPORTED_STREAM`` for a relation in a subquery of a subquery that reads rows of the clause, or in
         places of this one where no list can be handed on.
     """
+    finder = _Finder(tokens, varying, columns_of)
     values: list[VaryingValue] = []
     queries: dict[str, SqlText] = {}
     fields: dict[tuple[str, ...], str] = {}
-    handed_on: dict[int, _HandedOn] = {}
-    found = (*_places(tokens, parts, varying, rows), *_places(tokens, lengths, varying, ()))
-    for place, name, between in found:
+    handed_on: dict[tuple[int, int | None], HandedOn] = {}
+    for place, name, between in (*finder.places(parts, rows), *finder.places(lengths, ())):
         known = tokens.folded(*place)
         if known not in fields:
             what = "subquery" if name is None else "rows"
@@ -262,41 +234,109 @@ def varying_values(
             if name is not None:
                 query = SqlText.of("(SELECT sort_array(collect_list(struct(*))) FROM ", query, ")")
             queries[fields[known]] = query
-        values.append(VaryingValue(place, fields[known], name, len(between)))
-        for one in (_handing_on(tokens, inner, level) for level, inner in enumerate(between, 1)):
-            listed = handed_on[one.source].fields if one.source in handed_on else ()
-            handed_on[one.source] = replace(one, fields=tuple(dict.fromkeys((*listed, fields[known]))))
-    return VaryingValues(tokens, tuple(values), queries, tuple(handed_on.values())) if values else None
+        lists = None
+        for level, inner in enumerate(between, 1):
+            made = handing_on(tokens, inner, level, lists)
+            made = handed_on.setdefault((made.begins["SELECT"], made.join), made)
+            made.fields[fields[known]] = None
+            if inner not in made.queries:
+                made.queries.append(inner)
+            lists = made.relation
+        values.append(VaryingValue(place, fields[known], name, lists))
+    inner_first = sorted(handed_on.values(), key=lambda one: (-one.level, one.join is None))
+    return VaryingValues(tokens, tuple(values), queries, tuple(inner_first)) if values else None
 
 
-def _places(
-    tokens: TokenList,
-    parts: Sequence[Range],
-    varying: Collection[str],
-    rows: Collection[str] | None,
-) -> Iterator[tuple[Range, str | None, Sequence[Range]]]:
-    """The stretches that values stand for, of relations their names, and the subqueries in between."""
-    for start, stop in (query for part in parts for query in subqueries(tokens, part)):
-        inside = _find(tokens, (start, stop), varying)
-        if not inside:
-            continue
-        words = {tokens[at].name.lower() for at in range(start, stop) if tokens[at].is_name}
-        if rows is not None and words.isdisjoint(rows) and tokens.word(start - 1) != "IN":
-            yield _operand(tokens, (start, stop)), None, ()
-            continue
-        deeper = start
-        for one in inside:
-            if one.range[0] < deeper:
-                continue  # a value replaces it
-            if one.cte is None or one.cte.item[0] < start:
-                between = _subqueries_with(tokens, one, start)
-                if between and not _is_dependent(tokens, one, between[0], inside, rows or ()):
-                    deeper = between[0][1]
-                    yield _operand(tokens, between[0]), None, ()
-                    continue
-                has_alias = alias_after(tokens, one.range[1], stop) is not None
-                is_name = tokens[one.range[0]].is_name
-                yield one.range, tokens[one.range[0]].name if is_name and not has_alias else "", between
+class _Finder:
+    """Finds what values replace in the subqueries of a clause; `varying` are relations of the session that
+    change over time.
+    """
+
+    def __init__(self, tokens: TokenList, varying: Collection[str], columns_of: ColumnsOf | None) -> None:
+        self.tokens, self.varying, self.columns_of = tokens, varying, columns_of
+        self.known: dict[Range, list[str] | None] = {}
+
+    def places(
+        self, parts: Sequence[Range], rows: Collection[str] | None
+    ) -> Iterator[tuple[Range, str | None, Sequence[Range]]]:
+        """The stretches that values stand for, of lists their names, and the subqueries in between."""
+        tokens = self.tokens
+        for start, stop in (query for part in parts for query in subqueries(tokens, part)):
+            inside = _find(tokens, (start, stop), self.varying)
+            if not inside:
+                continue
+            words = {tokens[at].name.lower() for at in range(start, stop) if tokens[at].is_name}
+            if rows is not None and words.isdisjoint(rows):
+                yield *_whole(tokens, (start, stop)), ()
+                continue
+            deeper = start
+            for one in inside:
+                if one.range[0] < deeper:
+                    continue  # a value replaces it
+                if one.cte is None or one.cte.item[0] < start:
+                    between = _subqueries_with(tokens, one, start)
+                    if between and not self.is_dependent(one, between[0], inside, rows or ()):
+                        deeper = between[0][1]
+                        place, name = _whole(tokens, between[0])
+                        yield place, name, () if name is None else between[:1]
+                        continue
+                    has_alias = alias_after(tokens, one.range[1], stop) is not None
+                    is_name = tokens[one.range[0]].is_name
+                    yield one.range, tokens[one.range[0]].name if is_name and not has_alias else "", between
+
+    def is_dependent(
+        self, one: _Relation, inner: Range, beside: Sequence[_Relation], rows: Collection[str]
+    ) -> bool:
+        """Whether an inner subquery is no value, as it reads the one around it.
+
+        Raises
+        ------
+        NotSupportedError
+            ``UNSUPPORTED_STREAM`` where it reads `rows`: Spark sees one query around.
+        """
+        tokens = self.tokens
+        named = {_name(tokens, other) for other in beside if not is_within(other.range, inner)}
+        scope = next(scopes(tokens, inner[0], ()), None)
+        named |= set() if scope is None else scope.names
+        qualifiers = {
+            tokens[at].name.lower()
+            for at in range(*inner)
+            if tokens[at].is_name and tokens.is_symbol(at + 1, ".")
+        }
+        own = {_name(tokens, other) for other in beside if is_within(other.range, inner)}
+        read = qualifiers - own - {name.lower() for name in own_relations(tokens, inner)}
+        if not read.isdisjoint(set(rows) - named):
+            where = "in a subquery of a subquery, with rows of the clause,"
+            raise _refused(tokens, one, where, "read these rows in the outer subquery alone")
+        return (
+            not read.isdisjoint(named)
+            or tokens.word(inner[0] - 1) == "LATERAL"
+            or any(self.is_of_query_around(at, inner) for at in range(*inner))
+        )
+
+    def is_of_query_around(self, at: int, inner: Range) -> bool:
+        """Whether a name without a relation is no column of the subquery in which it stands."""
+        tokens = self.tokens
+        if self.columns_of is None or not may_be_operand(tokens, at) or is_of_lambda(tokens, at):
+            return False
+        name = tokens[at].name.lower()
+        for scope in scopes(tokens, at, ()):
+            if tokens.parent[scope.at] < inner[0]:
+                break
+            if scope.columns is None or name in scope.names:
+                return False
+            if scope.columns not in self.known:
+                found = self.columns_of(scope.columns, None)
+                self.known[scope.columns] = None if found is None else [one.lower() for one in found]
+            columns = self.known[scope.columns]
+            if columns is not None and name in columns:
+                return False
+        return True
+
+
+def _whole(tokens: TokenList, query: Range) -> tuple[Range, str | None]:
+    """The place of a subquery that is a value, with EXISTS; after IN it is a list, which has no name."""
+    return (query, "") if tokens.word(query[0] - 1) == "IN" else (_operand(tokens, query), None)
 
 
 def _operand(tokens: TokenList, query: Range) -> Range:
@@ -312,7 +352,9 @@ def _subqueries_with(tokens: TokenList, one: _Relation, query: int) -> list[Rang
     at, found = tokens.parent[one.range[0]], []
     while at > query:
         is_operand = is_set_operator(tokens, at - 1) or tokens.word(at - 1) in ("ALL", "DISTINCT")
-        is_operand |= tokens.parent[at] == at - 1 and opens_query(tokens, at)
+        if tokens.parent[at] == at - 1 and opens_query(tokens, at):
+            after = tokens.partner[at] + 1
+            is_operand |= is_set_operator(tokens, after) or tokens.word(after) in _AFTER_OPERANDS
         if opens_query(tokens, at) and not (
             begins_relation(tokens, at) or tokens.word(at - 1) == "AS" or is_operand
         ):
@@ -321,78 +363,10 @@ def _subqueries_with(tokens: TokenList, one: _Relation, query: int) -> list[Rang
     return found[::-1]
 
 
-def _is_dependent(
-    tokens: TokenList, one: _Relation, inner: Range, beside: Sequence[_Relation], rows: Collection[str]
-) -> bool:
-    """Whether an inner subquery is no value, as it reads the one around it or stands behind IN.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_STREAM`` where it reads `rows`: Spark sees one query around.
-    """
-    named = {_name(tokens, other) for other in beside if not is_within(other.range, inner)}
-    scope = next(scopes(tokens, inner[0], ()), None)
-    named |= set() if scope is None else scope.names
-    qualifiers = {
-        tokens[at].name.lower()
-        for at in range(*inner)
-        if tokens[at].is_name and tokens.is_symbol(at + 1, ".")
-    }
-    own = {_name(tokens, other) for other in beside if is_within(other.range, inner)}
-    read = qualifiers - own - {name.lower() for name in own_relations(tokens, inner)}
-    if not read.isdisjoint(set(rows) - named):
-        where = "in a subquery of a subquery, with rows of the clause,"
-        raise _refused(tokens, one, where, "read these rows in the outer subquery alone")
-    return not read.isdisjoint(named) or tokens.word(inner[0] - 1) == "IN"
-
-
 def _name(tokens: TokenList, one: _Relation) -> str:
     """The name by which columns of a relation are read, in lower case."""
     alias = alias_after(tokens, one.range[1], len(tokens))
     return tokens[one.range[0] if alias is None else alias].name.lower()
-
-
-def _handing_on(tokens: TokenList, inner: Range, level: int) -> _HandedOn:
-    """The SELECT around a subquery, which hands a list on to it.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_STREAM`` where a further relation of FROM is not seen, or would make further groups.
-    """
-    scope = next(scopes(tokens, inner[0], ()), None)
-    source = None if scope is None or not scope.is_whole else scope.source
-    if source is not None:
-        assert scope is not None
-        parent = tokens.parent[inner[0]]
-        level_of_query = tokens.level(parent + 1, tokens.partner[parent])
-        own = [at for at in level_of_query if at < source[0]]
-        select = max((at for at in own if tokens.word(at) == "SELECT"), default=None)
-        in_where = scope.where is not None and scope.where[0] <= inner[0] < scope.where[1]
-        words = {tokens.word(at) for at in level_of_query if at >= source[0]}
-        if select is not None and words.isdisjoint(("PIVOT", "UNPIVOT")):
-            items = without_distinct(tokens, (select + 1, source[0] - 1))
-            groups = "GROUP" in words or calls_aggregate(tokens, items)
-            if in_where or not groups:
-                return _HandedOn(source[0] - 1, tuple(_stars(tokens, items)), level, ())
-    raise NotSupportedError(
-        "a subquery over a relation that changes over time is not supported here,"
-        " in a subquery of a clause over windows of time",
-        condition="UNSUPPORTED_STREAM",
-        sql=tokens.sql,
-        span=tokens.span(*inner),
-        hint="put the inner subquery in WHERE, or in FROM",
-    )
-
-
-def _stars(tokens: TokenList, items: Range) -> Iterator[Range]:
-    """Stars for all columns among the items of a SELECT, also in calls; with EXCEPT, up to its list."""
-    for at in range(*items):
-        begins = at == items[0] or tokens.is_symbol(at - 1, ",") or tokens.is_symbol(at - 1, "(")
-        is_count = tokens.word(at - 2) == "COUNT" and tokens.is_symbol(at + 1, ")")
-        if tokens.is_symbol(at, "*") and begins and not is_count:
-            yield at, at + 3 if tokens.word(at + 1) == "EXCEPT" else at + 1
 
 
 def refuse_varying(tokens: TokenList, clause: Span, varying: Collection[str], known: Sequence[Range]) -> None:
