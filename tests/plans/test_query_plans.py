@@ -70,6 +70,8 @@ OVER_LOGS = {
     " ORDER BY s.ts LIMIT 1) AS p FROM bids [RANGE 5] b",
     "in of which the value is computed with": "SELECT k FROM bids [RANGE 5]"
     " WHERE (price IN (SELECT price FROM sold [RANGE 5])) = false",
+    "in of two values and another that are computed with": "SELECT nvl((k, price) IN (SELECT k, price FROM"
+    " sold [RANGE 5]), true) AS i FROM bids [RANGE 5] WHERE isnull(price IN (SELECT price FROM sold [NOW]))",
     "without from": "SELECT (SELECT COUNT(*) FROM bids [NOW]) AS n",
     "pivot": "SELECT * FROM (SELECT k, price FROM bids [RANGE 5]) PIVOT (SUM(price) FOR k IN (1, 2))",
     "rollup": "SELECT k, COUNT(*) AS n, GROUPING_ID() AS g FROM bids [RANGE 5] GROUP BY k WITH ROLLUP",

@@ -255,17 +255,17 @@ class Join(_Node):
 
 @dataclass(frozen=True, eq=False)
 class Mark(_Node):
-    """Rows with a column that says whether they have a partner, as EXISTS and IN need.
+    """Rows with a column that says whether they have a partner, as EXISTS and IN need: a mark join.
 
     Attributes
     ----------
     left, right, keys, conditions, scope
         The rows, and which of others are their partners, as :class:`Join` has it.
     column
-        The column that is added.
+        The column that is added: whether there is a partner. NULL if there is one only if NULL is equal to
+        some value in `unknown`.
     unknown
-        The key that counts as equal if it is NULL on either side, as for IN if its negation decides; None for
-        none.
+        The keys whose NULL, on either side, makes the outcome unknown, as of IN where NULL is not FALSE.
     label, at
         Its name for users, and its position.
     """
@@ -276,14 +276,14 @@ class Mark(_Node):
     conditions: tuple[Expression, ...]
     scope: Scope
     column: Column
-    unknown: tuple[str, str] | None
+    unknown: tuple[tuple[str, str], ...]
     label: str
     at: Range
 
     def __post_init__(self) -> None:
         _has(self.left, (one for one, _ in self.keys))
         _has(self.right, (other for _, other in self.keys))
-        assert self.unknown is None or self.unknown in self.keys
+        assert {*self.unknown} <= {*self.keys}
 
     @property
     def columns(self) -> tuple[Column, ...]:

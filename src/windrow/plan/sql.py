@@ -123,23 +123,18 @@ class _Sql:
         return SqlText.join(" UNION ALL ", [SqlText.of("(", part, ")") for part in parts])
 
     def _mark(self, node: plan.Mark) -> SqlText:
-        keys = [key for key in node.keys if key != node.unknown]
-        on = _equal(keys)
-        if node.unknown is not None:
-            mine, theirs = f"{_LEFT}.{node.unknown[0]}", f"{_RIGHT}.{node.unknown[1]}"
-            on = SqlText.of(on, f" AND ({mine} = {theirs} OR {mine} IS NULL OR {theirs} IS NULL)")
-        pairs = self._pairs(node.left, node.right, on, node.scope, node.conditions)
-        return SqlText.join(
-            " UNION ALL ",
-            [
-                SqlText.of(
-                    f"(SELECT *, {value} AS {node.column.id} FROM (",
-                    self._with_partner(node.left, pairs, _JOINS[kind]),
-                    "))",
-                )
-                for kind, value in (("semi", "TRUE"), ("anti", "FALSE"))
-            ],
-        )
+        texts = []
+        for unknown in ((), node.unknown):
+            on = _equal(node.keys, unknown)
+            partners = SqlText.of("(", self.of(node.right), f") AS {_RIGHT} WHERE ", on)
+            if node.conditions:
+                pairs = self._pairs(node.left, node.right, on, node.scope, node.conditions)
+                partners = SqlText.of("(", pairs, f") AS {_PAIRS} WHERE {_same(node.left)}")
+            texts.append(SqlText.of("EXISTS (SELECT 1 FROM ", partners, ")"))
+        certain, possible = texts
+        outcome = SqlText.of("CASE WHEN ", certain, " THEN TRUE WHEN NOT ", possible, " THEN FALSE END")
+        column = SqlText.of(outcome if node.unknown else certain, f" AS {node.column.id}")
+        return SqlText.of(f"SELECT {_LEFT}.*, ", column, " FROM (", self.of(node.left), f") AS {_LEFT}")
 
     def _joined(
         self, left: plan.Node, right: plan.Node, words: str, on: SqlText, columns: Sequence[Column]
@@ -165,10 +160,9 @@ class _Sql:
 
     def _with_partner(self, side: plan.Node, pairs: SqlText, words: str) -> SqlText:
         """The rows of a side that are in a pair, or in none."""
-        same = " AND ".join(f"{_LEFT}.{one.id} <=> {_PAIRS}.{one.id}" for one in side.columns)
         return SqlText.of(
             f"SELECT {_LEFT}.* FROM (", self.of(side), f") AS {_LEFT} {words} (", pairs, f") AS {_PAIRS} ON ",
-            same or "TRUE",
+            _same(side),
         )  # fmt: skip
 
     # -- several rows --------------------------------------------------------------------------------
@@ -240,8 +234,20 @@ def _texts(node: plan.Filter) -> list[SqlText]:
     return [one.text for one in node.conditions]
 
 
-def _equal(keys: Sequence[tuple[str, str]]) -> SqlText:
-    return SqlText.of(" AND ".join(f"{_LEFT}.{one} = {_RIGHT}.{other}" for one, other in keys) or "TRUE")
+def _equal(keys: Sequence[tuple[str, str]], unknown: Sequence[tuple[str, str]] = ()) -> SqlText:
+    """Whether all keys are equal; NULL is equal to all values of unknown keys."""
+    texts = [
+        f"coalesce({_LEFT}.{one} = {_RIGHT}.{other}, TRUE)"
+        if (one, other) in unknown
+        else f"{_LEFT}.{one} = {_RIGHT}.{other}"
+        for one, other in keys
+    ]
+    return SqlText.of(" AND ".join(texts) or "TRUE")
+
+
+def _same(side: plan.Node) -> str:
+    """Whether a row is that of a pair."""
+    return " AND ".join(f"{_LEFT}.{one.id} <=> {_PAIRS}.{one.id}" for one in side.columns) or "TRUE"
 
 
 def _renamed(text: SqlText, columns: Sequence[Column]) -> SqlText:

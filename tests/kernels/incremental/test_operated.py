@@ -26,13 +26,14 @@ from windrow.kernels.incremental import (
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.stored import from_stored, stored
-from windrow.kernels.zset.keyed_operator import First, Keyed
-from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
+from windrow.kernels.zset.keyed_operator import OF_PARTNERS, First, Keyed
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER, PARTNER
 from windrow.kernels.zset.time_windows import WindowingFunction
 from windrow.punctuations.lines import line_of
 
 SIDE = pa.schema([("k", pa.int64()), ("v", pa.string())])
 OTHER = pa.schema([("k", pa.int64()), ("w", pa.string())])
+KEY = pa.schema([("k", pa.int64())])
 TIMES = [pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())]
 ALL = ("k", "v")
 
@@ -59,8 +60,14 @@ OPERATORS = {
     "intersect all": (keyed("intersect all", ALL), (SIDE, SIDE), SIDE),
     "except": (keyed("except", ALL), (SIDE, SIDE), SIDE),
     "except all": (keyed("except all", ALL), (SIDE, SIDE), SIDE),
-    "semi": (keyed("semi", ALL), (SIDE, SIDE), SIDE),
-    "anti": (keyed("anti", ALL), (SIDE, SIDE), SIDE),
+    "semi": (keyed("semi", ("k",)), (SIDE, KEY), pa.schema([("v", pa.string())])),
+    "anti": (keyed("anti", ALL), (SIDE, SIDE), pa.schema([])),
+    "mark": (
+        keyed("mark", ("k",)),
+        (SIDE, KEY),
+        pa.schema([("v", pa.string()), (PARTNER, pa.bool_())]),
+    ),
+    "mark all": (keyed("mark", ()), (SIDE, SIDE), pa.schema([*SIDE, (PARTNER, pa.bool_())])),
 }
 
 END = 12
@@ -79,7 +86,7 @@ cuts = st.sets(st.integers(1, END - 1), max_size=4).map(sorted)
 
 def table(schema, given):
     names = [*schema.names, ENTER, LEAVE]
-    columns = [[row[at] for row in given] for at in range(len(names))]
+    columns = [[row[at] for row in given] for at in (*range(len(schema)), -2, -1)]
     return pa.table(dict(zip(names, columns, strict=True)), pa.schema([*schema, *TIMES]))
 
 
@@ -129,7 +136,8 @@ def test_steps_tell_what_the_whole_has(name, make, left, right, cuts):
         for schema, side in zip(schemas, sides, strict=True)
     ]
     filled = [side if side.num_rows else None for side in whole]
-    needed = filled if operator.name == "join" else filled[:1] if len(filled) == 1 else []
+    of_left = len(filled) == 1 or operator.name in OF_PARTNERS
+    needed = filled if operator.name == "join" else filled[:1] if of_left else []
     is_empty = any(side is None for side in needed) or not any(side is not None for side in filled)
     wanted = [] if is_empty else list(operator.rows(*filled))
     operated = make(operator, schemas, result)
@@ -412,7 +420,7 @@ def test_what_leaves_without_having_come_is_noticed():
         operated.advance([table(SIDE, [(0, "b", 2, 4)])], Times(3, 6))
 
 
-@pytest.mark.parametrize("name", ["join", "group", "distinct", "union", "anti"])
+@pytest.mark.parametrize("name", ["join", "group", "distinct", "union", "semi", "mark"])
 def test_a_step_looks_at_no_more_rows_where_more_are_kept(name):
     """Counted: the kept rows that are found or given, with 200 keys and with 5,000."""
     operator, schemas, given = OPERATORS[name]

@@ -183,6 +183,7 @@ SUBQUERIES = [
     f"SELECT k, v FROM {PARTS} WHERE EXISTS (FROM t {{}} AS b SELECT 1 WHERE b.k = q.r.a AND b.v >= r.a)",
     f"SELECT v FROM {PARTS} WHERE l[1] IN (SELECT b.v FROM t {{}} AS b WHERE b.k < q.l[0] OR b.v = m['x'])",
     "SELECT k, v FROM s {} WHERE (v IN (SELECT k FROM t {})) = false",
+    "SELECT k, v FROM s {} WHERE (v, k) NOT IN (SELECT k, v FROM t {})",
     "SELECT k, if(v NOT IN (SELECT b.v FROM t {1} AS b WHERE b.k >= a.k), 1, 2) AS n FROM s {0} AS a",
 ]
 test_subqueries_anywhere_in_memory_change_nothing = law_in_memory(SUBQUERIES)

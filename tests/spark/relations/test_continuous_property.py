@@ -102,6 +102,11 @@ def relations():
                 "(v IN (SELECT v FROM t [ROWS 2])) = false",
                 "if(v NOT IN (SELECT u.v FROM t [RANGE 3] AS u WHERE u.k >= q.k), k, v) > 0",
                 "coalesce(v IN (SELECT v FROM t [ROWS 2]), k = 1)",
+                "nvl(v IN (SELECT v FROM t [ROWS 2]), true) OR isnull(k IN (SELECT v FROM t [RANGE 3]))",
+                "(k, v) IN (SELECT k, v FROM t [RANGE 3])",
+                "(k, v) NOT IN (SELECT k, v FROM t [ROWS 3])",
+                "(v, k) NOT IN (SELECT u.v, u.k FROM t [RANGE 3] AS u WHERE u.k >= q.k)",
+                "((k, v) IN (SELECT k, v FROM t [ROWS 3])) = false",
             ]
         ),
     )

@@ -24,7 +24,7 @@ from windrow.kernels.aggregates import FUNCTIONS, AggregateSpec
 from windrow.kernels.hashing import hashes
 from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.trace import Trace
-from windrow.kernels.zset.keyed_operator import Keyed
+from windrow.kernels.zset.keyed_operator import OF_PARTNERS, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
 __all__ = ["Moves", "Operated", "UnmatchedError", "changed_in"]
@@ -228,7 +228,8 @@ class Operated:
         marks = [hashes(rows, self.operator.keys) for rows in changed]
         if not any(map(len, marks)):
             return
-        if self.operator.name != "join":
+        of_partners = self.operator.name in OF_PARTNERS
+        if self.operator.name != "join" and not of_partners:
             affected = np.concatenate(marks)
             yield tuple(
                 self._near(each.whole(trace, affected, times), times)
@@ -239,7 +240,8 @@ class Operated:
         if changed[0].num_rows:
             yield changed[0], moves[1].whole(self.sides[1], marks[0], times)
         if changed[1].num_rows:
-            yield moves[0].others(self.sides[0], marks[1], times), changed[1]
+            others = moves[1].whole(self.sides[1], marks[1], times) if of_partners else changed[1]
+            yield moves[0].others(self.sides[0], marks[1], times), others
 
     def _near(self, rows: pa.Table, times: Times) -> pa.Table:  # noqa: ARG002 - of some
         """Of the rows with affected keys, those that may change."""

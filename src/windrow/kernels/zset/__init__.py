@@ -9,6 +9,7 @@ from __future__ import annotations
 from windrow.kernels.zset.elementary_intervals import ElementaryIntervals, elementary, gaps, timeline
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.multiplicities import COUNTS, counted
+from windrow.kernels.zset.partners import partnered
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "elementary",
     "gaps",
     "overlapping",
+    "partnered",
     "timeline",
 ]

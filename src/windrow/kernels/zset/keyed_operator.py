@@ -25,14 +25,18 @@ from windrow.kernels.zset.first import first_of_groups
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.multiplicities import COUNTS, counted
-from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE, with_one_zero
+from windrow.kernels.zset.partners import partnered
+from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE, PARTNER, with_one_zero
 from windrow.kernels.zset.time_windows import WindowingFunction, runs, sessions, ticks_of, with_time
 
-__all__ = ["First", "Keyed"]
+__all__ = ["OF_PARTNERS", "First", "Keyed"]
 
 Array = np.ndarray
 Batches = Iterable[pa.RecordBatch]
 _TIME = (SortKey(ENTER),)
+
+OF_PARTNERS = ("semi", "anti", "mark")
+"""Operators whose rows are those of the left side; of the right side they read only keys."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,9 @@ class Keyed:
     name
         ``expand``: each row once for every elementary interval of its key in which it exists;
         ``timeline``: the periods between changes; ``delay``: the times of rows if the changes of a key are
-        buffered; ``join``: the pairs of rows whose times overlap; ``group``: the aggregates of each key, and
+        buffered; ``join``: the pairs of rows whose times overlap; ``semi``, ``anti``: the left rows while a
+        right row with the same key exists, or while none does, where NULL equals NULL; ``mark``: the left
+        rows with `PARTNER`, which says so; ``group``: the aggregates of each key, and
         without keys the row of the other side while there is no row; ``first``: the first rows of a key in
         an order, over time; ``windows``: rows with their time windows, sessions by key; or one of `COUNTS`.
     keys
@@ -97,6 +103,9 @@ class Keyed:
         """Run the operator over all rows of some keys; None for a side without rows."""
         if self.name in COUNTS:
             yield from self._counted(left, right)
+        elif self.name in OF_PARTNERS:
+            if left is not None:
+                yield from self._partnered(left, right)
         elif self.name == "join":
             if left is not None and right is not None:
                 yield from self._joined(left, right)
@@ -192,10 +201,26 @@ class Keyed:
         found, enter, leave = counted(self.name, group, _ints(rows, ENTER), _ints(rows, LEAVE), is_right)
         first_of = np.zeros(int(group.max(initial=-1)) + 1, np.int64)
         first_of[group[::-1]] = np.arange(len(group))[::-1]
-        others = rows.drop_columns([ENTER, LEAVE])
-        if self.name not in ("semi", "anti"):  # these emit rows unchanged
-            others = with_one_zero(others)
-        yield from _put(others, first_of[found], enter, leave)
+        yield from _put(with_one_zero(rows.drop_columns([ENTER, LEAVE])), first_of[found], enter, leave)
+
+    def _partnered(self, left: pa.Table, right: pa.Table | None) -> Iterator[pa.RecordBatch]:
+        count, sides = left.num_rows, [left] if right is None else [left, right]
+        both = pa.concat_tables([side.select([*self.keys, ENTER, LEAVE]) for side in sides]).combine_chunks()
+        key, since, until = numbered_in_order(both, self.keys), _ints(both, ENTER), _ints(both, LEAVE)
+        row, there, enter, leave = partnered(
+            (key[:count], since[:count], until[:count]), (key[count:], since[count:], until[count:])
+        )
+        others = left.drop_columns([*self.keys, ENTER, LEAVE])
+        if self.name != "mark":
+            chosen = there == (self.name == "semi")
+            yield from _put(others, row[chosen], enter[chosen], leave[chosen])
+            return
+        for at in range(0, len(row), _ROWS_PER_BATCH):
+            part = slice(at, at + _ROWS_PER_BATCH)
+            columns = _at(others, row[part]).columns if others.num_columns else []
+            names = [*others.column_names, PARTNER]
+            rows = pa.Table.from_arrays([*columns, pa.array(there[part])], names=names)
+            yield from _put(rows, None, enter[part], leave[part])
 
     def _joined(self, left: pa.Table, right: pa.Table) -> Iterator[pa.RecordBatch]:
         count = left.num_rows

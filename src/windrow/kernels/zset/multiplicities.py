@@ -1,4 +1,4 @@
-"""DISTINCT, set operators, semi and anti joins: the multiplicity of a row, from its counts on either side."""
+"""DISTINCT and set operators: the multiplicity of a row, from its counts on either side."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ COUNTS: Mapping[str, Callable[[Ints, Ints], Ints]] = MappingProxyType(
         "intersect all": lambda left, right: np.minimum(left, right),
         "except": lambda left, right: _some(left) * (1 - _some(right)),
         "except all": lambda left, right: np.maximum(left - right, 0),
-        "semi": lambda left, right: left * _some(right),
-        "anti": lambda left, right: left * (1 - _some(right)),
     }
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["AT", "COMPLETE", "DIFF", "ENTER", "LEAVE", "NEVER", "with_one_zero"]
+__all__ = ["AT", "COMPLETE", "DIFF", "ENTER", "LEAVE", "NEVER", "PARTNER", "with_one_zero"]
 
 ENTER = "__enter"
 """The instant from which a row exists, int64."""
@@ -24,6 +24,9 @@ DIFF = "__diff"
 
 COMPLETE = "__complete"
 """The instant at which a row's group is complete, or `NEVER`."""
+
+PARTNER = "__partner"
+"""Whether a row has a partner, as a mark join adds it."""
 
 
 def with_one_zero(rows: pa.Table) -> pa.Table:

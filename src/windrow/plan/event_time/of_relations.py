@@ -194,7 +194,7 @@ def of_subquery(deriving: Deriving, node: plan.Mark | plan.Value, judged: bool) 
     if isinstance(node, plan.Mark):  # a key for which NULL counts as equal must never be NULL
         known = {**mine.events, **theirs.events}
         may_lack = {one for one, event in known.items() if event.is_optional}
-        keys = [key for key in node.keys if key != node.unknown or not may_lack & {*key}]
+        keys = [key for key in node.keys if key not in node.unknown or not may_lack & {*key}]
     mine, theirs = linked("anti", keys, mine, theirs)
     intervals = []
     if isinstance(node, plan.Mark):

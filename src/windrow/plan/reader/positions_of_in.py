@@ -6,8 +6,9 @@ from windrow.plan.reader.statement_text import StatementText, UnreadError
 from windrow.syntax.expression_nodes import Opaque, OperationNode
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
+from windrow.syntax.tokens import TokenList
 
-__all__ = ["decides", "is_negated", "operand_of"]
+__all__ = ["decides", "is_negated", "operand_of", "values_of"]
 
 _BEFORE_OPERAND = ("AND", "OR", "NOT", "WHEN", "THEN", "ELSE", "CASE")
 _BOOLEAN = ("AND", "OR", "NOT", "=", "<>", "<", "<=", ">", ">=", "<=>", "IS NULL", "IN", "BETWEEN")
@@ -24,11 +25,24 @@ def operand_of(statement: StatementText, start: int, stop: int) -> Range:
             first = at + 1
     if (first, stop) in statement.columns_at:
         return first, stop
-    found = parse_expression(tokens, first, stop)
-    is_value = isinstance(found, OperationNode) and found.operator not in _BOOLEAN
-    if first >= stop or not (is_value or not isinstance(found, OperationNode | Opaque)):
+    if first >= stop or not all(_is_value(tokens, value) for value in values_of(tokens, (first, stop))):
         raise UnreadError("this expression before IN", (first, stop + 1))
     return first, stop
+
+
+def values_of(tokens: TokenList, operand: Range) -> list[Range]:
+    """The values of an operand: `(a, b)` has two."""
+    first, stop = operand
+    if not tokens.is_symbol(first, "(") or tokens.partner[first] != stop - 1:
+        return [operand]
+    values = tokens.split(first + 1, stop - 1)
+    return values if len(values) > 1 else [operand]
+
+
+def _is_value(tokens: TokenList, part: Range) -> bool:
+    found = parse_expression(tokens, *part)
+    is_value = isinstance(found, OperationNode) and found.operator not in _BOOLEAN
+    return is_value or not isinstance(found, OperationNode | Opaque)
 
 
 def decides(statement: StatementText, stretch: Range, condition: Range) -> bool:

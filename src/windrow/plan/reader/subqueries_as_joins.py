@@ -13,17 +13,16 @@ from functools import partial
 from pyspark.sql.types import BooleanType, LongType
 
 from windrow.algebra.window_node import AggregateCall
-from windrow.plan.columns import ROWS, Column, Expression, Part
-from windrow.plan.nodes import Aggregate, GroupAggregate, Join, Mark, Node, OneRow, Value, walk
+from windrow.plan.columns import ROWS, Column, Part
+from windrow.plan.nodes import Aggregate, GroupAggregate, Join, Mark, Node, OneRow, Value
 from windrow.plan.reader.computed_by_spark import extended_by_spark, rows_at
 from windrow.plan.reader.dependent import Dependent, count_nothing, dependent, joined_back, null_safe
 from windrow.plan.reader.generated import generated
 from windrow.plan.reader.groups import grouped, is_grouped
-from windrow.plan.reader.positions_of_in import decides, is_negated, operand_of
+from windrow.plan.reader.positions_of_in import decides, is_negated, operand_of, values_of
 from windrow.plan.reader.query_rows import (
     BlockRows,
     column_of,
-    extended,
     filtered,
     name_around,
     names_of,
@@ -37,7 +36,6 @@ from windrow.plan.reader.read_over import over_of
 from windrow.plan.reader.reader_state import ReaderState
 from windrow.plan.reader.statement_text import NotAnalysed, StatementText, UnreadError
 from windrow.plan.reasons import Reason
-from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, OrderedBlock, Select, Shape, conjuncts
 from windrow.syntax.select_list import without_alias
@@ -59,8 +57,8 @@ _NAMES = "UNRESOLVED_COLUMN"
 """The condition of Spark's error for a correlated subquery."""
 
 
-_RELATIONS_AFTER = ("AS", "OF", "ISTREAM", "DSTREAM", "RSTREAM", "LATERAL", "UNION", "EXCEPT", "INTERSECT")
-"""Words before a query in brackets that is a relation."""
+_MOST_VALUES = 3
+"""The most values of `(a, b, c) IN` where NULL is not FALSE: each doubles the lookups of a mark join."""
 
 
 def has_subquery(statement: StatementText, part: Range) -> bool:
@@ -187,52 +185,12 @@ def _answered(
     operand = operand_of(statement, stretch[0], first - 1 - is_not)
     at = operand[0], stop
     computes = is_inside or not decides(statement, stretch, at)
-    if computes and _is_one_of_several(statement, rows):
-        raise UnreadError("an expression that computes with IN of a subquery, beside another subquery", at)
     rows, found = _partners(reading, rows, bracket, operand)
-    if computes:
-        return _with_truth(statement, rows, found, at, "NOT " if is_not else "")
-    if is_not != is_negated(statement, stretch[0], operand[0]):
-        found = replace(found, unknown=found.keys[-1])
-    return _marked(statement, rows, found, at, "NOT " if is_not else "")
-
-
-def _is_one_of_several(statement: StatementText, rows: BlockRows) -> bool:
-    """Whether an expression of the statement, or what its rows come from, has another subquery.
-
-    Spark's plan of :func:`_with_truth` reads the rows some thirty times, and those of two would do so a
-    thousand times.
-    """
-    tokens = statement.tokens
-    asked = [
-        at
-        for at in range(1, len(tokens))
-        if opens_query(tokens, at)
-        and not begins_relation(tokens, at)
-        and tokens.word(at - 1) not in _RELATIONS_AFTER
-    ]
-    return len(asked) > 1 or any(isinstance(node, Mark) for node in walk(rows.node))
-
-
-def _with_truth(
-    statement: StatementText, rows: BlockRows, found: _Partners, at: Range, negation: str
-) -> BlockRows:
-    """The rows with a column for IN that is true, false or NULL, and in its place IN over that column.
-
-    In such an expression Spark takes unknown for false or for true, as its optimizer rewrites the
-    expression. So Spark decides here too::
-
-        (v IN (SELECT k FROM s)) = false   →   (c IN (SELECT true)) = false
-    """
-    rows, certain = _with_mark(statement, rows, found, at)
-    rows, possible = _with_mark(statement, rows, replace(found, unknown=found.keys[-1]), at)
-    nothing = "CAST(NULL AS BOOLEAN)"
-    text = f"CASE WHEN {ROWS}.{certain} THEN true WHEN {ROWS}.{possible} THEN {nothing} ELSE false END"
-    (made,) = statement.fresh(1)
-    label, reads = statement.written(at), frozenset([certain, possible])
-    truth = Column(made, label, BooleanType()), Expression(SqlText.of(text), BooleanType(), reads=reads)
-    statement.instead[at] = f"({ROWS}.{made} {negation}IN (SELECT true))"
-    return extended(rows, SqlText(), [truth], label)
+    if not computes and is_not == is_negated(statement, stretch[0], operand[0]):
+        found = replace(found, unknown=())
+    if len(found.unknown) > _MOST_VALUES:
+        raise UnreadError(f"IN of more than {_MOST_VALUES} values where NULL is not FALSE", at)
+    return _marked(statement, rows, found, at, "NOT " if is_not else "", computes=computes)
 
 
 def _values_of(reading: ReaderState, rows: BlockRows, bracket: Range) -> dict[str, Node]:
@@ -251,20 +209,21 @@ def _values_of(reading: ReaderState, rows: BlockRows, bracket: Range) -> dict[st
 
 
 def _marked(
-    statement: StatementText, rows: BlockRows, found: _Partners, at: Range, before: str = ""
+    statement: StatementText,
+    rows: BlockRows,
+    found: _Partners,
+    at: Range,
+    before: str = "",
+    *,
+    computes: bool = False,
 ) -> BlockRows:
-    """The rows with a column that says whether they have partners, which replaces a part of the text."""
-    rows, made = _with_mark(statement, rows, found, at)
-    statement.instead[at] = f"{before}{ROWS}.{made}"
-    if not before:
-        statement.columns_at[at] = made
-    return rows
+    """The rows with a column that says whether they have partners, which replaces a part of the text.
 
+    Where an expression `computes` with the outcome of IN, Spark takes unknown for false or for true, as its
+    optimizer rewrites the expression. So Spark decides here too::
 
-def _with_mark(
-    statement: StatementText, rows: BlockRows, found: _Partners, at: Range
-) -> tuple[BlockRows, str]:
-    """The rows with a column that says whether they have partners, and that column."""
+        (v IN (SELECT k FROM s)) = false   →   (c IN (SELECT true)) = false
+    """
     (made,) = statement.fresh(1)
     label = statement.written(at)
     node = Mark(
@@ -278,7 +237,15 @@ def _with_mark(
         label,
         at,
     )
-    return replace(rows, node=node), made
+    if computes:
+        statement.instead[at] = f"({ROWS}.{made} {before}IN (SELECT true))"
+    elif found.unknown:
+        statement.instead[at] = f"{before}coalesce({ROWS}.{made}, true)"
+    else:
+        statement.instead[at] = f"{before}{ROWS}.{made}"
+        if not before:
+            statement.columns_at[at] = made
+    return replace(rows, node=node)
 
 
 def _with_value(reading: ReaderState, rows: BlockRows, bracket: Range) -> BlockRows:
@@ -468,13 +435,13 @@ def lateral(reading: ReaderState, rows: BlockRows, item: FromItem) -> tuple[Bloc
 class _Partners:
     """The rows of a subquery, and which of them are partners of a row of the outer query.
 
-    The last of the keys is that of IN.
+    The last of the keys are those of IN, and `unknown`: NULL is not FALSE there.
     """
 
     rows: BlockRows
     keys: tuple[tuple[str, str], ...] = ()
     conditions: tuple[Range, ...] = ()
-    unknown: tuple[str, str] | None = None
+    unknown: tuple[tuple[str, str], ...] = ()
 
 
 def _partners(
@@ -492,10 +459,8 @@ def _partners(
     found = _Partners(BlockRows(made, ()))
     if operand is None:
         return rows, found
-    theirs = only_column(made.columns, bracket).id
-    rows, mine = column_of(statement, rows, operand)
-    rows, other, key = alike(statement, rows, found.rows, (mine, theirs), operand)
-    return rows, replace(found, rows=other, keys=(key,))
+    theirs = [column.id for column in made.columns]
+    return _in_values(statement, rows, found, operand, theirs, bracket)
 
 
 def _partners_of(
@@ -510,12 +475,30 @@ def _partners_of(
             return simply
     found = dependent(reading, rows, bracket)
     rows, other, keys = null_safe(statement, rows, BlockRows(found.node, ()), found.keys, bracket)
-    if operand is not None:
-        theirs = only_column([one for one in found.node.columns if one.id in found.columns], bracket).id
-        rows, mine = column_of(statement, rows, operand)
-        rows, other, key = alike(statement, rows, other, (mine, theirs), operand)
+    partners = _Partners(other, tuple(keys))
+    if operand is None:
+        return rows, partners
+    return _in_values(statement, rows, partners, operand, found.columns, bracket)
+
+
+def _in_values(
+    statement: StatementText,
+    rows: BlockRows,
+    found: _Partners,
+    operand: Range,
+    theirs: Sequence[str],
+    bracket: Range,
+) -> tuple[BlockRows, _Partners]:
+    """Of some partners, those whose values equal the operand of IN, of one value or several: `(a, b)`."""
+    other, keys = found.rows, []
+    values = values_of(statement.tokens, operand)
+    if len(values) != len(theirs):
+        raise UnreadError("a subquery of several columns", bracket, "select one column for each value")
+    for value, column in zip(values, theirs, strict=True):
+        rows, mine = column_of(statement, rows, value)
+        rows, other, key = alike(statement, rows, other, (mine, column), value)
         keys.append(key)
-    return rows, _Partners(other, tuple(keys))
+    return rows, replace(found, rows=other, keys=(*found.keys, *keys), unknown=tuple(keys))
 
 
 def _correlated(
@@ -544,15 +527,16 @@ def _correlated(
             both.append(condition)
         else:
             inside = filtered(statement, inside, [condition], "WHERE")
-    if operand is not None:
-        item = items[0]
-        if len(items) > 1 or not reads_only(statement, item, inside):
+    found = _Partners(inside, tuple(keys), tuple(both))
+    if operand is None:
+        return rows, found
+    theirs = []
+    for item in items:
+        if not reads_only(statement, item, inside):
             return None
-        rows, mine = column_of(statement, rows, operand)
-        inside, theirs = column_of(statement, inside, item)
-        rows, inside, key = alike(statement, rows, inside, (mine, theirs), operand)
-        keys.append(key)
-    return rows, _Partners(inside, tuple(keys), tuple(both))
+        inside, column = column_of(statement, inside, item)
+        theirs.append(column)
+    return _in_values(statement, rows, replace(found, rows=inside), operand, theirs, select.items[0])
 
 
 def _paired(reading: ReaderState, rows: BlockRows, found: _Partners, kind: str, part: Range) -> BlockRows:

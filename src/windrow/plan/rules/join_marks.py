@@ -22,7 +22,7 @@ def join_marks(node: Node) -> Node | None:
 
     Not if there is a condition other than the keys, or NULL counts as equal, as in NOT IN.
     """
-    if not isinstance(node, Mark) or not node.keys or node.conditions or node.unknown is not None:
+    if not isinstance(node, Mark) or not node.keys or node.conditions or node.unknown:
         return None
     known = {column.id: column for column in node.right.columns}
     made = [

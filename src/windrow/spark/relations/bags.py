@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import BooleanType, StructField, StructType
 
 from windrow.algebra.time_scale import NEVER
-from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.relation import ENTER, LEAVE, PARTNER
 from windrow.plan.arrow_types import contains, is_orderable
 from windrow.spark.gateway import Gateway
 from windrow.spark.relations.time_varying_relation import TimeVarying
 from windrow.spark.tasks.keyed import run_keyed
 
-__all__ = ["BagRows", "Bags", "inner"]
+__all__ = ["BagRows", "Bags", "compared", "inner"]
 
 
 @dataclass(frozen=True)
@@ -74,20 +74,41 @@ class Bags:
         """
         schema = inner(frames[0])
         names, sides = schema.names, [frame.select(*schema.names, ENTER, LEAVE) for frame in frames]
-        strange = [field for field in schema if not is_orderable(field.dataType)]
-        if not strange:
-            return BagRows(run_keyed(self.gateway, operator, sides, names, schema), is_temporal=True)
-        # Spark cannot compare maps and variants; rows of a join are compared by their texts
-        texts = {f"__text{number}": _text(field) for number, field in enumerate(strange)}
-        sides = [side.withColumns(texts) for side in sides]
-        compared = [name for name in names if is_orderable(schema[name].dataType)]
-        found = run_keyed(self.gateway, operator, sides, [*compared, *texts], inner(sides[0]))
-        return BagRows(found.select(*names, ENTER, LEAVE), is_temporal=True)
+        texts = {
+            f"__text{number}": compared(field)
+            for number, field in enumerate(schema)
+            if not is_orderable(field.dataType)
+        }
+        sides = [side.withColumns(texts) for side in sides] if texts else sides
+        keys = [name for name in names if is_orderable(schema[name].dataType)]
+        found = run_keyed(self.gateway, operator, sides, [*keys, *texts], inner(sides[0]))
+        return BagRows(found.select(*names, ENTER, LEAVE) if texts else found, is_temporal=True)
+
+    def partnered(
+        self, operator: str, rows: DataFrame, keys: Mapping[str, Column], partners: DataFrame
+    ) -> DataFrame:
+        """The rows while a partner has their keys (``semi``), while none has (``anti``), or with `PARTNER`.
+
+        Parameters
+        ----------
+        keys
+            Their keys, by the names that the partners have for these. NULL equals NULL.
+        partners
+            The keys of the other side, or any column if there are none, and the times.
+        """
+        if self.gateway.operators is not None:  # the state of the partners is then a count of each key
+            partners = self.counted("distinct", [partners]).frame
+        result = StructType([*inner(rows)])
+        if operator == "mark":
+            result.add(PARTNER, BooleanType())
+        return run_keyed(self.gateway, operator, [rows.withColumns({**keys}), partners], [*keys], result)
 
 
-def _text(field: StructField) -> Column:
-    """A text that is the same for copies of a value."""
+def compared(field: StructField) -> Column:
+    """A value that is equal for copies of a value: Spark cannot compare maps and variants."""
     value = F.col(field.name)
+    if is_orderable(field.dataType):
+        return value
     return F.to_json(F.struct(value)) if contains(field.dataType, "variant") else value.cast("string")
 
 

@@ -117,8 +117,7 @@ def _with_empty(bags: Bags, rows: BagRows, found: BagRows, empty: DataFrame) -> 
     """Without GROUP BY there is a row even for empty input, from the log's first instant on."""
     one = F.lit(0).alias("__one")
     whole = bags.from_beginning(bags.gateway.spark.range(1).select(one))
-    sides = [whole, rows.frame.select(one, ENTER, LEAVE)]
-    none = run_keyed(bags.gateway, "anti", sides, ["__one"], inner(whole)).select(ENTER, LEAVE)
+    none = bags.partnered("anti", whole, {}, rows.frame.select(one, ENTER, LEAVE)).select(ENTER, LEAVE)
     return BagRows(found.frame.unionAll(empty.crossJoin(none)), is_temporal=True)
 
 

@@ -1,23 +1,25 @@
 """Joins of time-varying relations, with each other and with tables.
 
-A kernel computes the pairs of rows at each instant. Semi and anti joins count pairs: at any instant, a row is
-in the result as often as on its side, if a pair with such a row exists (semi) or if none does (anti).
+A kernel computes the pairs of rows at each instant. Semi, anti and mark joins need no pairs unless there are
+conditions other than keys: a kernel finds when a row has a partner.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from itertools import combinations
+from typing import TypeAlias
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from windrow.kernels.zset.relation import ENTER, LEAVE
+from windrow.kernels.zset.relation import ENTER, LEAVE, PARTNER
 from windrow.plan import nodes as plan
 from windrow.plan.arrow_types import is_carried
 from windrow.plan.columns import ROWS, Expression, Scope
-from windrow.spark.relations.bags import BagRows, Bags, inner
+from windrow.spark.relations.bags import BagRows, Bags, compared, inner
 from windrow.spark.tasks.keyed import run_keyed
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 
@@ -36,55 +38,83 @@ def joined(bags: Bags, node: plan.Join, left: BagRows, right: BagRows) -> BagRow
     if left.is_temporal and not right.is_temporal and node.kind in _SPARK_JOINS:
         return _beside_table(bags, node, left, right)
     left, right = bags.temporal(left), bags.temporal(right)
-    if node.kind in ("semi", "anti") and not node.keys and not node.conditions:
-        right = _any(bags, right)
+    by_keys = not node.conditions and _are_found(left, node.keys)
+    if node.kind in ("semi", "anti") and by_keys:
+        found = bags.partnered(node.kind, left.frame, *_by_keys(right.frame, node.keys))
+        return BagRows(found, is_temporal=True)
     pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope)
     if node.kind in ("semi", "anti"):
-        return _with_partner(bags, node.kind, left, pairs)
-    return _padded(bags, node.kind, left, right, pairs)
+        return BagRows(bags.partnered(node.kind, left.frame, *_by_rows(left, pairs)), is_temporal=True)
+    return _padded(bags, node.kind, left, right, pairs, node.keys if by_keys else None)
 
 
 def marked(bags: Bags, node: plan.Mark, left: BagRows, right: BagRows) -> BagRows:
-    """The rows with a column that says whether they are in a pair at the time.
+    """The rows with a column that says whether they have a partner at the time, or NULL if that is unknown.
 
-    It is never NULL, as in Spark: unknown counts as equal if the node says so.
+    A value is unknown where either side is NULL. So the rows are looked up once for each set of values that a
+    partner may have, with NULL for the others. `v IN (SELECT w …)` has two lookups: among the partners with a
+    value, where a row without one finds any, and among those without, where each row finds any.
     """
     left, right = bags.temporal(left), bags.temporal(right)
-    if not node.keys and not node.conditions:
-        right = _any(bags, right)
-    pairs = _pairs(bags, left, right, node.keys, node.conditions, node.scope).frame
-    if node.unknown is not None:
-        mine, theirs = map(F.col, node.unknown)
-        keys = [key for key in node.keys if key != node.unknown]
-        sides = [(mine.isNull(), F.lit(True)), (mine.isNotNull(), theirs.isNull())]
-        for of_row, of_value in sides:
-            rows, values = BagRows(left.frame.where(of_row), True), BagRows(right.frame.where(of_value), True)
-            more = _pairs(bags, rows, values, keys, node.conditions, node.scope)
-            pairs = pairs.unionByName(more.frame)
-    name = node.column.id
-    is_there = _with_partner(bags, "semi", left, BagRows(pairs, True)).frame.withColumn(name, F.lit(True))
-    is_not = _with_partner(bags, "anti", left, BagRows(pairs, True)).frame.withColumn(name, F.lit(False))
-    return BagRows(is_there.unionByName(is_not).select(*left.columns, name, ENTER, LEAVE), is_temporal=True)
+    by_keys = not node.conditions and _are_found(left, node.keys)
+    known = [key for key in node.keys if key not in node.unknown]
+    frame = left.frame
+    marks: list[Column] = []
+    for present in _subsets(node.unknown):
+        rows = right.frame
+        for key in node.unknown:
+            rows = rows.where(F.col(key[1]).isNotNull() if key in present else F.col(key[1]).isNull())
+        partners = []
+        for equal in _subsets(present):
+            lacking = [key for key in present if key not in equal]
+            if by_keys:
+                keys, found = _by_keys(rows, [*known, *present], lacking)
+            else:
+                of_left = reduce(lambda one, key: one.where(F.col(key[0]).isNull()), lacking, left.frame)
+                sides = BagRows(of_left, True), BagRows(rows, True)
+                pairs = _pairs(bags, *sides, [*known, *equal], node.conditions, node.scope)
+                keys, found = _by_rows(left, pairs)
+            partners.append(found)
+        name = f"__mark{len(marks)}"
+        made = bags.partnered("mark", frame, keys, reduce(DataFrame.unionAll, partners))
+        frame = made.withColumnRenamed(PARTNER, name)
+        marks.append(F.col(name))
+    outcome = marks[0]
+    if node.unknown:
+        is_certain = reduce(Column.__and__, [F.col(mine).isNotNull() for mine, _ in node.unknown], outcome)
+        outcome = F.when(is_certain, True).when(~reduce(Column.__or__, marks), False)
+    named = outcome.alias(node.column.id)
+    return BagRows(frame.select(*left.columns, named, ENTER, LEAVE), is_temporal=True)
+
+
+def _subsets(keys: Keys) -> list[tuple[tuple[str, str], ...]]:
+    """All sets of some keys, the whole first."""
+    return [one for count in range(len(keys), -1, -1) for one in combinations(keys, count)]
 
 
 def valued(bags: Bags, node: plan.Value, left: BagRows, right: BagRows) -> BagRows:
     """The rows with the only row that another relation has at any time."""
     left, right = bags.temporal(left), bags.temporal(right)
     pairs = _pairs(bags, left, right, (), (), Scope())
-    return pairs if node.is_there else _padded(bags, "left", left, right, pairs)
+    return pairs if node.is_there else _padded(bags, "left", left, right, pairs, ())
 
 
-def _any(bags: Bags, rows: BagRows) -> BagRows:
-    """One row while the relation is not empty, which is all that matters."""
-    return bags.counted("distinct", [rows.frame.select(F.lit(1).alias("__any"), ENTER, LEAVE)])
+def _padded(
+    bags: Bags, kind: str, left: BagRows, right: BagRows, pairs: BagRows, keys: Keys | None
+) -> BagRows:
+    """The pairs, and the rows of the sides without a pair, with NULL in the columns of the other side.
 
-
-def _padded(bags: Bags, kind: str, left: BagRows, right: BagRows, pairs: BagRows) -> BagRows:
-    """The pairs, and the rows of the sides without a pair, with NULL in the columns of the other side."""
+    Rows with a pair are found by keys, if these are all that pairs have in common.
+    """
     whole = pairs.frame
-    for side, other, kinds in ((left, right, ("left", "full")), (right, left, ("right", "full"))):
+    turned = None if keys is None else [(theirs, mine) for mine, theirs in keys]
+    for side, other, own, kinds in (
+        (left, right, keys, ("left", "full")),
+        (right, left, turned, ("right", "full")),
+    ):
         if kind in kinds:
-            alone = _with_partner(bags, "anti", side, pairs).frame
+            partners = _by_rows(side, pairs) if own is None else _by_keys(other.frame, own)
+            alone = bags.partnered("anti", side.frame, *partners)
             none = {field.name: unfolded_null(field.dataType) for field in inner(other.frame)}
             whole = whole.unionByName(alone.withColumns(none))
     return BagRows(whole, is_temporal=True)
@@ -95,9 +125,29 @@ def unfolded_null(kind: DataType) -> Column:
     return F.get(F.array(F.lit(None).cast(kind)), F.pmod(F.col(ENTER), F.lit(1)).cast("int"))
 
 
-def _with_partner(bags: Bags, operator: str, side: BagRows, pairs: BagRows) -> BagRows:
-    """The rows of a side while they are in a pair (semi) or in none (anti)."""
-    return bags.counted(operator, [side.frame, pairs.frame.select(*side.columns, ENTER, LEAVE)])
+Partners: TypeAlias = tuple[dict[str, Column], DataFrame]
+"""The keys of the rows of a side, by name, and the rows with these keys that make them have a partner."""
+
+
+def _by_keys(partners: DataFrame, keys: Keys, lacking: Keys = ()) -> Partners:
+    """Partners by keys, which are not NULL, but for those that the rows lack."""
+    mine, theirs = {}, []
+    for number, key in enumerate(keys):
+        name, column = f"__k{number}", F.col(key[1])
+        mine[name] = F.col(key[0])
+        if key in lacking:
+            column = F.lit(None).cast(partners.schema[key[1]].dataType)
+        else:
+            partners = partners.where(column.isNotNull())
+        theirs.append(column.alias(name))
+    any_row = F.lit(0).alias("__any")  # no row is without columns
+    return mine, partners.select(*(theirs or [any_row]), ENTER, LEAVE)
+
+
+def _by_rows(side: BagRows, pairs: BagRows) -> Partners:
+    """Partners in pairs: a row has one if it is in a pair."""
+    keys = {f"__k{number}": compared(field) for number, field in enumerate(inner(side.frame))}
+    return keys, pairs.frame.select(*(key.alias(name) for name, key in keys.items()), ENTER, LEAVE)
 
 
 def _pairs(
@@ -128,13 +178,7 @@ def _pairs(
 
 def _at_one_time(bags: Bags, left: BagRows, right: BagRows, keys: Keys) -> DataFrame:
     """Pairs of rows that exist at the same time and have equal keys, as far as rows can be found by them."""
-    kinds = {field.name: field.dataType for field in left.frame.schema}
-    found = [
-        pair
-        for pair in keys
-        if is_carried(kinds[pair[0]])
-        and not isinstance(kinds[pair[0]], ArrayType | MapType | StructType | VariantType)
-    ]
+    found = [pair for pair in keys if _are_found(left, [pair])]
     names = [f"__k{number}" for number in range(len(found))]
     sides = [
         side.frame.withColumns({name: F.col(pair[place]) for name, pair in zip(names, found, strict=True)})
@@ -144,6 +188,15 @@ def _at_one_time(bags: Bags, left: BagRows, right: BagRows, keys: Keys) -> DataF
     ]
     result = StructType([*inner(left.frame), *inner(right.frame)])
     return run_keyed(bags.gateway, "join", sides, names, result)
+
+
+def _are_found(rows: BagRows, keys: Keys) -> bool:
+    """Whether operators find equal values of all keys; Spark alone compares others."""
+    kinds = [rows.frame.schema[mine].dataType for mine, _ in keys]
+    return all(
+        is_carried(kind) and not isinstance(kind, ArrayType | MapType | StructType | VariantType)
+        for kind in kinds
+    )
 
 
 def _equal(keys: Keys) -> Column:

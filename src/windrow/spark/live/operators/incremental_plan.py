@@ -32,7 +32,7 @@ from windrow.kernels.incremental import (
     Times,
     UnmatchedError,
 )
-from windrow.kernels.zset.keyed_operator import Keyed
+from windrow.kernels.zset.keyed_operator import OF_PARTNERS, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.arrow_types import contains, travelling_type
 from windrow.plan.columns import Completeness
@@ -278,7 +278,7 @@ class IncrementalPlan:
     def _narrowed(self, node: ProgramNode, read: set[str]) -> ProgramNode:
         """The operator without columns that it would only pass on."""
         operator = node.operator
-        if operator.name not in ("join", "expand", "windows"):
+        if operator.name not in ("join", "expand", "windows", *OF_PARTNERS):
             return node
         retained = {*read, *operator.keys, ENTER, LEAVE}
         if operator.windows is not None:

@@ -48,7 +48,7 @@ def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
             return Reason("SELECT of this form")
         case plan.Join():
             return _of_join(node)
-        case plan.Mark() if node.unknown is not None:
+        case plan.Mark() if node.unknown:
             return Reason("NOT IN a subquery", node.at, _NOT_EXISTS)
         case plan.Mark() | plan.Value():
             return Reason("this subquery", node.at, _IN_WHERE)
