@@ -43,6 +43,8 @@ OVER = {
     "groups of either": "SELECT a.wend AS w, b.wend, n, m FROM (SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE "
     "s, DESCRIPTOR(ts), 3) GROUP BY wend) AS a FULL JOIN (SELECT wend, MAX(v) AS m FROM TUMBLE(TABLE t , "
     "DESCRIPTOR(ts), 3) GROUP BY wend) AS b ON a.wend = b.wend",
+    "groups by a merged key": "SELECT ts, COUNT(s.v) AS n, SUM(t.v) AS m FROM s FULL JOIN t USING (ts) "
+    "GROUP BY ts",
     "groups that have no equal": "SELECT ts, COUNT(*) AS n FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE "
     "t.ts = s.ts AND t.k = s.k) GROUP BY ts",
     "groups that may lack a partner": "SELECT s.ts, COUNT(*) AS n, COUNT(t.v) AS m FROM s LEFT JOIN t "

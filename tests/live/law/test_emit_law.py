@@ -75,6 +75,7 @@ from windrow.streams import Ordering
 )
 @example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['groups of either']} {HOW[0]}")
 @example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['groups of either']} {WATERMARK[1]}")
+@example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['groups by a merged key']} {WATERMARK[1]}")
 @example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['groups that have no equal']} {WATERMARK[1]}")
 @example(*IN_TIME, None, [0.3, 0.6], {1}, f"{OVER['ranks of windows']} {WATERMARK[1]}")
 @example(*SOME_LATE, None, [0.3, 0.6], {1}, f"{OVER['the best of windows']} {WATERMARK[1]}")

@@ -11,7 +11,7 @@ from windrow.syntax.expressions.rising import goes_by_zone, rising
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["event_of"]
+__all__ = ["coalesced", "event_of"]
 
 ColumnOf = Callable[[Range], "str | None"]
 EventOf = Callable[[str], "EventColumn | None"]
@@ -23,6 +23,18 @@ def event_of(one: Expression, scope: Scope, event: EventOf) -> EventColumn | Non
     return _event(tokens, (0, len(tokens)), lambda part: column_named(tokens, part, scope), event)
 
 
+def coalesced(one: Expression, scope: Scope) -> tuple[str, str] | None:
+    """The two columns of which an expression is the first that is not NULL; None for other expressions."""
+    tokens = tokenize(one.text.render())
+    start, stop = within(tokens, (0, len(tokens)))
+    is_call = tokens.word(start) == "COALESCE" and tokens.is_symbol(start + 1, "(")
+    if not is_call or tokens.partner[start + 1] != stop - 1:
+        return None
+    first, *rest = (column_named(tokens, part, scope) for part in tokens.split(start + 2, stop - 1))
+    (second,) = rest if len(rest) == 1 else (None,)
+    return None if first is None or second is None else (first, second)
+
+
 def _event(tokens: TokenList, part: Range, column: ColumnOf, event: EventOf) -> EventColumn | None:
     start, stop = within(tokens, part)
     if start >= stop:
@@ -32,7 +44,7 @@ def _event(tokens: TokenList, part: Range, column: ColumnOf, event: EventOf) -> 
         return event(named)
     inner = rising(tokens, start, stop)
     found = _event(tokens, inner, column, event) if inner is not None else None
-    if found is None or inner is None:
+    if found is None or inner is None or found.merges is not None:
         return None
     if found.zoned and goes_by_zone(tokens, start, stop, is_local=found.zoned == "TIMESTAMP_NTZ"):
         return None

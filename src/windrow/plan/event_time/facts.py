@@ -79,6 +79,8 @@ class EventColumn:
         are not monotone.
     made
         The id of the window's column that it comes from; it distinguishes windows over windows.
+    merges
+        The two columns of a FULL JOIN, equal where both are there, of which it is the one that is there.
     """
 
     mapped: str
@@ -92,6 +94,7 @@ class EventColumn:
     is_optional: bool = False
     zoned: str | None = None
     made: str | None = None
+    merges: tuple[str, str] | None = None
 
     @property
     def origins(self) -> frozenset[int]:

@@ -15,12 +15,19 @@ from pyspark.sql.types import BooleanType
 from windrow.algebra.rewriting.time_windows_as_sql import TimeWindow
 from windrow.plan.columns import ROWS, Expression, Scope
 from windrow.plan.event_time.facts import EventColumn
-from windrow.plan.nodes import Filter, Join, Node, walk
+from windrow.plan.nodes import Filter, Join, Node, Project, walk
 from windrow.plan.nodes import Input as Relation
 from windrow.plan.visible import VisibleColumns
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["late_for_groups", "late_for_sessions", "not_late", "without", "without_pairs"]
+__all__ = [
+    "late_for_groups",
+    "late_for_sessions",
+    "not_late",
+    "without",
+    "without_merged_pairs",
+    "without_pairs",
+]
 
 Marks = Mapping[int, str]
 """The columns with watermarks, by the place of their stream."""
@@ -80,6 +87,22 @@ def without_pairs(rows: Node, late: SqlText, marks: Marks, visible: VisibleColum
     made = visible.showing(rows, marks.values())
     assert isinstance(made, Join)
     return replace(made, conditions=(*made.conditions, not_late(late)))
+
+
+def without_merged_pairs(
+    rows: Node,
+    merged: Sequence[tuple[str, str] | None],
+    late: SqlText,
+    marks: Marks,
+    visible: VisibleColumns,
+) -> Node | None:
+    """The same for keys of a FULL JOIN whose columns are merged above it; None if it is not below them."""
+    if isinstance(rows, Filter | Project):
+        inside = without_merged_pairs(rows.input, merged, late, marks, visible)
+        return None if inside is None else replace(rows, input=inside)
+    if not isinstance(rows, Join) or not {*merged} <= {*rows.keys, *(key[::-1] for key in rows.keys)}:
+        return None
+    return without_pairs(rows, late, marks, visible)
 
 
 def _is_temporal(node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from windrow.errors import AnalysisError
@@ -21,12 +21,13 @@ from windrow.plan.event_time.facts import (
     Lineage,
 )
 from windrow.plan.event_time.finality import NEVER, cut, until
-from windrow.plan.event_time.late import without, without_pairs
+from windrow.plan.event_time.late import late_for_groups, without, without_merged_pairs, without_pairs
 from windrow.plan.event_time.notes import ALL_ROWS, retained_by_groups, state_of_groups
 from windrow.plan.event_time.of_windows import of_session
 from windrow.plan.event_time.refusals import may_go, never_complete, unsupported
 from windrow.plan.event_time.state_ttl import with_ttl
 from windrow.plan.visible import chosen
+from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["of_distinct", "of_groups", "refuse_ttl"]
@@ -119,9 +120,31 @@ def _judged(deriving: Deriving, node: plan.Aggregate, facts: Facts) -> plan.Proj
     if found is None:
         return inside
     late, marks = found
-    rows = without_pairs(inside.input, late, marks, deriving.visible)
+    merged = [event.merges for _, event in timed_keys if event.merges is not None]
+    if merged:
+        rows = _without_merged_pairs(deriving, inside.input, timed_keys, marks, node.at)
+    else:
+        rows = without_pairs(inside.input, late, marks, deriving.visible)
     rows = without(deriving.visible.showing(rows, marks.values()), inside.scope, late)
     return replace(inside, input=rows)
+
+
+def _without_merged_pairs(
+    deriving: Deriving,
+    rows: plan.Node,
+    timed_keys: Sequence[tuple[SqlText, EventColumn]],
+    marks: Mapping[int, str],
+    at: Range | None,
+) -> plan.Node:
+    """As :func:`without_pairs`, for keys of a FULL JOIN whose columns are merged above it."""
+    pairs = [(SqlText.of(f"{ROWS}.{event.merges[0]}"), event) for _, event in timed_keys if event.merges]
+    made = without_merged_pairs(rows, [event.merges for _, event in timed_keys],
+                                late_for_groups(pairs, marks), marks, deriving.visible)  # fmt: skip
+    if made is None:
+        what = "groups by the merged key of a FULL JOIN and other event time, or with others between them"
+        span = None if at is None else deriving.tokens.span(*at)
+        raise unsupported(deriving.tokens, what, span, "group by the key alone")
+    return made
 
 
 def of_distinct(deriving: Deriving, node: plan.Distinct) -> Derived:
@@ -136,6 +159,8 @@ def of_distinct(deriving: Deriving, node: plan.Distinct) -> Derived:
         found = deriving.late(facts, timed_keys)
         if found is not None:
             late, marks = found
+            if any(event.merges for _, event in timed_keys):
+                made = _without_merged_pairs(deriving, made, timed_keys, marks, None)
             made = without(deriving.visible.showing(made, marks.values()), Scope(), late)
     made = replace(node, input=chosen(made, ids))
     if not facts.reads_streams:

@@ -40,6 +40,7 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
     kind, keys = node.kind, node.keys
     is_grouped, judged = judged, judged and kind == "inner"
     (left, mine), (right, theirs) = (deriving.of(side, judged=judged) for side in (node.left, node.right))
+    mine, theirs = _unmerged(mine), _unmerged(theirs)
     made = replace(node, left=left, right=right)
     if not (mine.reads_streams or theirs.reads_streams):
         return made, Facts()
@@ -70,6 +71,12 @@ def of_join(deriving: Deriving, node: plan.Join, judged: bool) -> Derived:
     passed = "interval" if is_wide else "equal columns"
     deriving.note(node, facts, None if is_by_row else state_of_joins(meeting, passed))
     return extended, facts
+
+
+def _unmerged(facts: Facts) -> Facts:
+    """The facts without the keys that a FULL JOIN below merges: a further join may lack its rows."""
+    events = {column: event for column, event in facts.events.items() if event.merges is None}
+    return replace(facts, events=events, finalizing=tuple(one for one in facts.finalizing if one in events))
 
 
 def _reaching(

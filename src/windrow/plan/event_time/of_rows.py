@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ from pyspark.sql.types import IntegerType, LongType
 from windrow.plan import nodes as plan
 from windrow.plan.columns import Column
 from windrow.plan.event_time.deriving import Derived, Deriving, number_id, watermark_id
-from windrow.plan.event_time.expression_times import event_of
+from windrow.plan.event_time.expression_times import coalesced, event_of
 from windrow.plan.event_time.facts import (
     EventColumn,
     Facts,
@@ -20,6 +21,7 @@ from windrow.plan.event_time.facts import (
     watermark_at,
 )
 from windrow.plan.event_time.interval_joins import as_of
+from windrow.plan.event_time.join_times import with_peers
 from windrow.plan.event_time.notes import ALL_ROWS
 from windrow.plan.event_time.refusals import unsupported
 
@@ -74,19 +76,37 @@ def of_project(deriving: Deriving, node: plan.Project, judged: bool) -> Derived:
     """SELECT: columns that are copied, or computed from each row."""
     made, facts = deriving.of(node.input, judged=judged)
     events, lineage, versions = dict(facts.events), dict(facts.lineage), dict(facts.versions)
+    finalizing = facts.finalizing
     for column, one in node.outputs:
         if one.column is None:
             event = None if node.is_whole else event_of(one, node.scope, facts.events.get)
+            if event is None and not node.is_whole and isinstance(node.input, plan.Join):
+                event = _merged(node.input, coalesced(one, node.scope), facts.events)
+                finalizing += () if event is None else (column.id,)
             events |= {} if event is None else {column.id: event}
             continue
         _pass(events, one.column, column.id)
         _pass(lineage, one.column, column.id)
         _pass(versions, one.column, column.id)
     made = replace(node, input=made)
-    facts = replace(facts, events=events, lineage=lineage, versions=versions)
+    facts = replace(facts, events=events, lineage=lineage, versions=versions, finalizing=finalizing)
     if any(one.column is None for _, one in node.outputs):
         deriving.note(node, facts)
     return made, facts
+
+
+def _merged(
+    join: plan.Join, columns: tuple[str, str] | None, events: Mapping[str, EventColumn]
+) -> EventColumn | None:
+    """The event time of the key of a FULL JOIN: of the columns of both sides, the one that is there."""
+    if join.kind != "full" or columns is None or not {columns, columns[::-1]} & {*join.keys}:
+        return None
+    mine, theirs = (events.get(column) for column in columns)
+    if mine is None or theirs is None or mine.merges or theirs.merges:
+        return None
+    if theirs.origin not in mine.origins or mine.origin not in theirs.origins:
+        return None
+    return replace(with_peers(mine, [theirs]), is_optional=False, merges=columns)
 
 
 def _pass(known: dict[str, T], source: str, made: str) -> None:

@@ -34,7 +34,7 @@ def of_windows(deriving: Deriving, node: plan.TimeWindows, judged: bool) -> Deri
     window = window_of(node, next(one for one in node.rows.columns if one.id == node.time))
     own = {one.id: made.id for one, made in zip(node.rows.columns, node.columns, strict=False)}
     bounds = {column.name: column.id for column in node.columns[count:]}
-    event = facts.events.get(node.time)
+    event = _alone(facts.events.get(node.time))
     added = _bounds(window, event, bounds)
     if is_session and event is not None and judged:
         rows = _judged_sessions(deriving, rows, facts, window, node.time, event)
@@ -64,7 +64,7 @@ def of_session(deriving: Deriving, node: plan.SessionWindows, judged: bool) -> D
     time = time or ticks.rises_with or ""
     kinds = {column.id: column for one in plan.walk(below) for column in one.columns}
     window = window_of(node, kinds[time])
-    event = facts.events.get(time)
+    event = _alone(facts.events.get(time))
     bounds = {column.name: column.id for column in node.bounds}
     added = _bounds(window, event, bounds)
     if event is not None and judged:
@@ -161,3 +161,8 @@ def _bounds(window: TimeWindow, event: EventColumn | None, ids: Mapping[str, str
         )
         for name, least in mapped(window, event.mapped).items()
     }
+
+
+def _alone(event: EventColumn | None) -> EventColumn | None:
+    """A column of event time that is one of a stream, not of both sides of a FULL JOIN."""
+    return event if event is None or event.merges is None else None
