@@ -433,9 +433,10 @@ class Session:
             What happens to rows that violate a bound or punctuation: ``"keep"`` puts them into the
             temporary view `name` + ``_late``, ``"fail"`` fails the query.
         lag
-            Of a streaming DataFrame: how far a rowtime may be below the greatest one of its producer. A
-            timedelta, a text such as ``"10 seconds"``, or a number of ticks of the rowtime. Without a lag and
-            a column of bounds, the rowtimes of a producer must not decrease; a row that is below is late.
+            How far a rowtime may be below the greatest one of its producer. A timedelta, a text such as
+            ``"10 seconds"``, or a number of ticks of the rowtime. Without a lag and a column of bounds, the
+            rowtimes of a producer of a streaming DataFrame must not decrease; a row that is below is late.
+            Of a recorded stream with `ptime`, the watermark is the greatest rowtime before a row less `lag`.
         idle
             Of a streaming DataFrame: after this time of silence a producer no longer delays the watermark.
         future
@@ -513,8 +514,8 @@ class Session:
                     condition="UNKNOWN_OPTION",
                     hint="set a lag instead: how far a rowtime may be below the greatest one",
                 )
+            lag = lag if lag is None or isinstance(lag, int) else duration_of(lag, "lag")
             if frame.isStreaming:
-                lag = lag if lag is None or isinstance(lag, int) else duration_of(lag, "lag")
                 stream = live_stream(
                     self.spark,
                     frame,
@@ -523,14 +524,14 @@ class Session:
                     idle=micros_of(idle, "idle"),
                     future=micros_of(future, "future"),
                 )
-            elif lag is not None or idle is not None or future is not None:
+            elif idle is not None or future is not None:
                 raise UsageError(
-                    f"stream {name} is recorded, so it takes no lag, idle or future",
+                    f"stream {name} is recorded, so it takes no idle or future",
                     condition="UNKNOWN_OPTION",
                     hint="leave them out: they are options of streaming DataFrames",
                 )
             else:
-                stream = of_frame(frame, log_columns)
+                stream = of_frame(frame, log_columns, lag)
         remember_stream(gateway, self._catalog, name, stream)
         return self.table(name)
 

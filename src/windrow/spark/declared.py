@@ -21,8 +21,10 @@ from windrow.spark.analysis.evaluated_lengths import nanoseconds_of
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.source import live_stream
+from windrow.spark.logs.session_streams import Stream
 from windrow.spark.logs.table_log import TableLog
 from windrow.syntax.cql_clauses import alias_after
+from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.other_dialects import Spelled, Watermark
 from windrow.syntax.tokens import TokenList
@@ -86,6 +88,11 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
             continue
         span = tokens.span(*source.name)
         name = tokens.text(*source.name)
+        recorded = catalog.streams.get(name.lower())
+        if recorded is not None and _takes_lag(recorded, tokens[source.column].name, source.expression):
+            delay = nanoseconds_of(gateway, tokens, source.delay)
+            catalog.streams[key] = recorded.lagging(int(delay // recorded.scale.nanoseconds))
+            continue
         if name.lower() in catalog.streams:
             raise NotSupportedError(
                 f"{name} is already a stream with a lag of its own",
@@ -108,8 +115,8 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
                 condition="UNSUPPORTED_STREAM",
                 sql=tokens.sql,
                 span=span,
-                hint="leave STREAM out to read the table; only tables and views over streaming DataFrames"
-                " take it",
+                hint="leave STREAM out to read the table; or make a stream of it, with its order of arrival:"
+                " CREATE STREAM … (…, PTIME at TIMESTAMP) FROM …",
             )
         kinds = {field.name.lower(): field.dataType.simpleString() for field in frame.schema}
         if len(kinds) < len(frame.columns):
@@ -128,6 +135,14 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
         if source.future is not None:
             future = int(nanoseconds_of(gateway, tokens, source.future) // 1000)
         catalog.streams[key] = live_stream(gateway.spark, frame, log, lag=lag, future=future)
+
+
+def _takes_lag(stream: Stream, column: str, expression: Range | None) -> bool:
+    """Whether a stream is that of a table with an order of arrival and without bounds, by this rowtime."""
+    is_recorded = stream.live is None and stream.arrivals is not None and not stream.sources
+    has_bounds = bool(stream.bounds) or stream.bound_rows is not None
+    is_rowtime = expression is None and (stream.rowtime or "").lower() == column.lower()
+    return is_recorded and not has_bounds and is_rowtime
 
 
 def refuse_mixed(catalog: Catalog, query: Continuous, sql: str) -> None:

@@ -333,23 +333,26 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
         places=places,
         sql=tokens.sql,
     )
-    if not create.is_live:
+    lag = _length_of(gateway, tokens, create.lag)
+    if lag is None and not create.is_live:
         return of_frame(chosen, entries)
     scale = _scale_of(gateway, tokens, rowtime)
-    lag = _length_of(gateway, tokens, create.lag)
+    ticks = None if lag is None else int(lag // scale.nanoseconds)
+    if not create.is_live:
+        return of_frame(chosen, entries, ticks, tokens.span(*create.options["LAG"]))
     idle = _length_of(gateway, tokens, create.idle)
     future = _length_of(gateway, tokens, create.future)
     return live_stream(
         gateway.spark,
         chosen,
         entries,
-        lag=None if lag is None else int(lag // scale.nanoseconds),
+        lag=ticks,
         idle=None if idle is None else int(idle // 1000),
         future=None if future is None else int(future // 1000),
     )
 
 
-_OF_STREAMS = ("ORDERED", "UNORDERED", "LAG", "IDLE", "FUTURE")
+_OF_STREAMS = ("ORDERED", "UNORDERED", "IDLE", "FUTURE")
 
 
 def _length_of(gateway: Gateway, tokens: TokenList, length: Length | None) -> Decimal | None:
@@ -369,6 +372,14 @@ def _cast(tokens: TokenList, column: DeclaredColumn, known: list[str]) -> SqlTex
 
 def _refuse_parts(tokens: TokenList, create: CreateStream) -> None:
     """Refuse clauses for a recorded text that its format already defines."""
+    if "LAG" in create.options:
+        raise NotSupportedError(
+            "a stream from a text file cannot have a LAG",
+            condition="UNSUPPORTED_CLAUSE",
+            sql=tokens.sql,
+            span=tokens.span(*create.options["LAG"]),
+            hint="leave it out: the lines of the file are in the order of their instants",
+        )
     for column in create.columns:
         if column.part and not column.is_rowtime:
             raise NotSupportedError(

@@ -32,6 +32,7 @@ __all__ = [
     "ENTRY_BOUND",
     "IS_LATE",
     "LATE",
+    "LEFT",
     "NUMBER",
     "PRODUCER",
     "PTIME",
@@ -52,6 +53,9 @@ SEQUENCE = "__sequence"
 ARRIVED = "__tie0"
 SENDER = "__tie1"
 """The tie-breakers of recorded tables: an entry's processing time, and its producer."""
+
+LEFT = "__left"
+"""The column with the processing times, in ticks, at which rows leave: of tables that change."""
 
 REASON = "__reason"
 """The column with the reason why a row is late, one of `windrow.streams.entries.REASONS`."""
@@ -253,6 +257,14 @@ class Stream:
     def visible_names(self) -> tuple[str, ...]:
         """The columns of queries."""
         return self.columns
+
+    def lagging(self, lag: int) -> Stream:
+        """The stream of a table, whose rows are estimated to be at most so many ticks late."""
+        arrivals = self.arrivals
+        assert arrivals is not None
+        bound = {ENTRY_BOUND: F.col(ROWTIME) - F.lit(lag)}
+        entries, judged = (one.withColumns(bound) for one in (arrivals.entries, arrivals.judged))
+        return replace(self, arrivals=replace(arrivals, entries=entries, judged=judged))
 
     def renamed(self, names: tuple[str, ...]) -> Stream:
         """The stream with other names of the columns."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -120,8 +121,19 @@ class TableLog:
                 raise self.wrong(name, f"the rows have no column {name}", condition, hint, "42703")
 
 
-def of_frame(frame: DataFrame, log: TableLog) -> Stream:
+def of_frame(
+    frame: DataFrame,
+    log: TableLog,
+    lag: int | datetime.timedelta | None = None,
+    place: Span | None = None,
+) -> Stream:
     """The rows of a table as a stream.
+
+    Parameters
+    ----------
+    lag, place
+        A time, or ticks of the rowtime: how far rows are estimated to be below the greatest rowtime before
+        them; and where that is written.
 
     Raises
     ------
@@ -129,10 +141,32 @@ def of_frame(frame: DataFrame, log: TableLog) -> Stream:
         ``UNKNOWN_ROWTIME``, ``UNKNOWN_COLUMN`` for a column that does not exist, ``INVALID_ROWTIME`` for a
         type that no rowtime has, ``INVALID_BOUND`` for bounds of another type than the rowtime.
     UsageError
-        ``MISSING_PTIME`` for bounds in a log without an order, ``UNKNOWN_OPTION`` for another `on_late`.
+        ``MISSING_PTIME`` for bounds or a lag in a log without an order, ``UNKNOWN_OPTION`` for another
+        `on_late`.
     """
     refuse_unknown(f"on_late={log.on_late!r}", log.on_late, ("keep", "fail"), "UNKNOWN_OPTION")
-    return replace(_read(frame, log), on_late=log.on_late)
+    stream = replace(_read(frame, log), on_late=log.on_late)
+    if lag is None:
+        return stream
+    if log.bound is not None or log.watermark is not None:
+        raise AnalysisError(
+            "a log has either a lag, or bounds or watermarks",
+            condition="INVALID_BOUND",
+            sql=log.sql if place else None,
+            span=place,
+            hint="leave the lag out; or put the lesser of both into the column of watermarks",
+        )
+    if stream.arrivals is None:
+        raise AnalysisError(
+            "a lag is how far rows may be below those before them, but the rows have no order of arrival",
+            condition="MISSING_PTIME",
+            sql=log.sql if place else None,
+            span=place,
+            hint="name the column of processing times, or of the entries' numbers: PTIME at TIMESTAMP",
+        )
+    if isinstance(lag, datetime.timedelta):
+        lag = lag // datetime.timedelta(microseconds=1) * 1000 // stream.scale.nanoseconds
+    return stream.lagging(lag)
 
 
 def _read(frame: DataFrame, log: TableLog) -> Stream:
