@@ -127,9 +127,15 @@ class TimeVaryingRelation(Relation):
                 return self._changes(self._envelope, ordered=False)
             return self._at(self._now)
 
-    def is_stream_of(self, envelope: str) -> bool:
-        """Whether the rows are the changes, in this envelope."""
-        return self._is_stream and self._envelope == envelope
+    @property
+    def query(self) -> Emitted:
+        """The query."""
+        return self._query
+
+    @property
+    def emits(self) -> str | None:
+        """The envelope of the changes of ``EMIT STREAM``; None for the table."""
+        return self._envelope if self._is_stream else None
 
     def _at(self, tick: int) -> DataFrame:
         rows = self._query.at(tick)

@@ -44,8 +44,8 @@ class ClauseDefinition:
 class Catalog:
     """The names of a session, in lower case: streams and time-varying relations; the queries of views;
     clauses over time windows; views of windows and matches, which are streams; named streams; the user's
-    table functions; SQL functions; the queries of views over recorded streams; and the queries of views that
-    combine rows of whole streams.
+    table functions; SQL functions; the queries of views over recorded streams, and those with EMIT; queries
+    with EMIT in the statement that is read; and the queries of views that combine rows of whole streams.
     """
 
     streams: dict[str, Stream] = field(default_factory=dict)
@@ -57,6 +57,8 @@ class Catalog:
     functions: dict[str, Callable[..., DataFrame]] = field(default_factory=dict)
     sql_functions: dict[str, SqlFunction] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
+    emitting: dict[str, str] = field(default_factory=dict)
+    emitted: dict[str, object] = field(default_factory=dict)
     expanded: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -80,6 +82,7 @@ class Catalog:
         self.clauses.pop(name.lower(), None)
         self.sequences.pop(name.lower(), None)
         self.texts.pop(name.lower(), None)
+        self.emitting.pop(name.lower(), None)
         self.expanded.pop(name.lower(), None)
 
     @property

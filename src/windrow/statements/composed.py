@@ -1,7 +1,8 @@
 """Queries with EMIT inside other statements: each is replaced by the table or the stream that it returns.
 
 It is a table in ``INSERT INTO t SELECT … EMIT STREAM``, ``CREATE TABLE t AS SELECT … EMIT …``, temporary
-views, and queries in brackets, over recorded logs. It is a stream in FROM of a query with EMIT.
+views, and queries in brackets, over recorded logs. In a query with EMIT it is a stream of its changes, or a
+table that changes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, TimeVaryingRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
-from windrow.statements.emitted_streams import stream_of_changes
-from windrow.syntax.cql_clauses import begins_relation
+from windrow.spark.live import EmittedPlan
+from windrow.spark.recorded.emission import Emitted
+from windrow.statements.emitted_streams import emitted_stream
 from windrow.syntax.nodes import Range
 from windrow.syntax.query_parts import used_ctes, visible_ctes
 from windrow.syntax.sqltext import RelationText as Place
@@ -28,7 +30,14 @@ from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.streams.emit_clause import clauses_in
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["as_of_now", "emits_around", "located", "queries_inside", "relation_inside", "with_emitted"]
+__all__ = [
+    "as_of_now",
+    "emits_around",
+    "located",
+    "queries_inside",
+    "relation_inside",
+    "with_emitted",
+]
 
 RunQuery = Callable[[str], Relation]
 
@@ -56,8 +65,7 @@ def with_emitted(
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` over unbounded streams, in a query with EMIT other than as a relation of FROM,
-        and beside live streams.
+        ``UNSUPPORTED_CLAUSE`` over unbounded streams, and beside them, if the statement has no EMIT itself.
     """
     if not places:
         yield None
@@ -69,20 +77,23 @@ def with_emitted(
         for number, place in enumerate(places):
             span = tokens.span(*place)
             relation = relation_inside(tokens, place, run_query)
-            if is_nested:
-                changes = _stream_in_from(tokens, place, relation)
+            instead: str | Place = Place(f"__emitted{number}")
+            if is_nested and (inner := _query(tokens, place, relation)) is not None:
                 with _located_at(tokens, place):
-                    read_from = stream_of_changes(gateway, catalog, changes, tokens.text(*place))
-                    instead: str | Place = quoted(streams.enter_context(read_from))
+                    read_from = emitted_stream(gateway, catalog, *inner, tokens.text(*place))
+                    instead = quoted(streams.enter_context(read_from))
+            elif isinstance(relation, LiveRelation):
+                raise _unsupported(
+                    tokens, place, "over a live stream inside of a query without EMIT", _AROUND
+                )
             else:
-                instead = Place(f"__emitted{number}")
                 frames[f"__emitted{number}"] = relation.df
             parts += [verbatim(tokens, at, span.start), SqlText.of("SELECT * FROM ", instead)]
             at = span.stop
         text = SqlText.of(*parts, verbatim(tokens, at, len(tokens.sql)))
         with gateway.views(frames) as names, gateway.instead(text, names) as read:
-            if _reads(read, _live(catalog, besides=is_nested)):
-                raise _unsupported(tokens, places[0], "together with live streams")
+            if not is_nested and _reads(read, _live(catalog)):
+                raise _unsupported(tokens, places[0], "together with live streams", _AROUND)
             yield read
 
 
@@ -91,20 +102,16 @@ def emits_around(tokens: TokenList, query: Range, places: list[Range]) -> bool:
     return any(not any(start <= at < stop for start, stop in places) for at in clauses_in(tokens, *query))
 
 
-def _stream_in_from(tokens: TokenList, place: Range, relation: Relation) -> TimeVaryingRelation:
-    """A query whose changes are a recorded stream, where a relation may stand."""
-    if (
-        not isinstance(relation, TimeVaryingRelation)
-        or relation._live is not None
-        or not relation.is_stream_of("one-sql")
-    ):
-        raise _unsupported(tokens, place, "in a query with EMIT, other than EMIT STREAM of recorded streams,")
-    before = place[0] - 1
-    is_relation = tokens.word(before - 1) == "TABLE" or begins_relation(tokens, before)
-    is_alone = tokens.word(0) in ("SELECT", "WITH", "FROM", "EXPLAIN") or tokens.is_symbol(0, "(")
-    if not (is_alone and tokens.is_symbol(before, "(") and is_relation):
-        raise _unsupported(tokens, place, "in a query with EMIT, other than in FROM of a query by itself,")
-    return relation
+def _query(tokens: TokenList, place: Range, relation: Relation) -> tuple[Emitted, str | None] | None:
+    """A query that changes as entries arrive, and the envelope of its changes; None for a table as of a
+    time.
+    """
+    if isinstance(relation, LiveRelation) and isinstance(plan := relation.live, EmittedPlan):
+        return plan.query, plan.emit_envelope
+    if not isinstance(relation, TimeVaryingRelation):
+        raise _unsupported(tokens, place, "of windows or matches, in a query with EMIT,")
+    is_fixed = relation.query.how.until is not None and relation.emits is None
+    return None if is_fixed else (relation.query, relation.emits)
 
 
 def relation_inside(tokens: TokenList, query: Range, run_query: RunQuery) -> Relation:
@@ -113,15 +120,12 @@ def relation_inside(tokens: TokenList, query: Range, run_query: RunQuery) -> Rel
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_CLAUSE`` over unbounded streams, and of a query that reads a query of WITH around it.
+        ``UNSUPPORTED_CLAUSE`` of a query that reads a query of WITH around it.
     """
     if used_ctes(tokens, visible_ctes(tokens, query[0]), query):
         raise _unsupported(tokens, query, "of a query that reads a query of WITH around it")
     with located(tokens, query) as text:
-        relation = run_query(text)
-    if isinstance(relation, LiveRelation):
-        raise _unsupported(tokens, query, "over a live stream inside of a statement")
-    return relation
+        return run_query(text)
 
 
 @contextmanager
@@ -175,7 +179,7 @@ def as_of_now(gateway: Gateway, tokens: TokenList, places: list[Range], relation
         ``UNSUPPORTED_CLAUSE`` of a live query.
     """
     if isinstance(relation, LiveRelation):
-        raise _unsupported(tokens, places[0], "in a live query")
+        raise _unsupported(tokens, places[0], "in a live query", _AROUND)
     relation._live = None
     return (
         Relation(relation.df, relation.plan(), gateway)
@@ -184,10 +188,9 @@ def as_of_now(gateway: Gateway, tokens: TokenList, places: list[Range], relation
     )
 
 
-def _live(catalog: Catalog, *, besides: bool) -> set[str]:
-    """The streams without recorded rows, `besides` also named ones, and the views of them."""
-    streams = (name for name, stream in catalog.streams.items() if stream.live)
-    live = {name for name in streams if besides or name not in catalog.named}
+def _live(catalog: Catalog) -> set[str]:
+    """The streams without recorded rows, and the views of them."""
+    live = {name for name, stream in catalog.streams.items() if stream.live and name not in catalog.named}
     return live | {name for name, text in catalog.texts.items() if _reads(text, live)}
 
 
@@ -196,13 +199,19 @@ def _reads(text: str, streams: Collection[str]) -> bool:
     return Expander(tokens, streams, {}).leads_to_streams((0, len(tokens)))
 
 
-def _unsupported(tokens: TokenList, query: Range, what: str) -> NotSupportedError:
+_RESULT = (
+    "register its result under a name: session.register('name', relation.df); if it is live, make"
+    " a stream of it: session.stream('name', relation.df, rowtime='ptime', lag='0 seconds')"
+)
+_AROUND = "end the whole query with EMIT STREAM too"
+
+
+def _unsupported(tokens: TokenList, query: Range, what: str, hint: str = _RESULT) -> NotSupportedError:
     at = clauses_in(tokens, *query)[0]
     return NotSupportedError(
         f"{tokens[at].text} {what} is not supported",
         condition="UNSUPPORTED_CLAUSE",
         sql=tokens.sql,
         span=tokens[at].span,
-        hint="register its result under a name: session.register('name', relation.df); if it is live, make"
-        " a stream of it: session.stream('name', relation.df, rowtime='ptime', lag='0 seconds')",
+        hint=hint,
     )

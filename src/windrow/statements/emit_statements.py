@@ -24,15 +24,17 @@ from windrow.spark.live import EmittedPlan
 from windrow.spark.logs.arrived import nothing_arrived
 from windrow.spark.logs.past_log import PAST
 from windrow.spark.logs.session_streams import Stream
-from windrow.spark.recorded.emission import Emitted, Materialization, common_ptime
+from windrow.spark.recorded.emission import Emitted, EmittedInside
 from windrow.spark.recorded.emission_plan import PlanReading, read_plan
+from windrow.spark.recorded.emission_times import Materialization, common_ptime
 from windrow.spark.recorded.emit_reference import emitted_by_definition
+from windrow.statements.emitted_views import emitting_text
 from windrow.syntax.cql_clauses import TO_STREAM, window_at
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.as_of import pasts
-from windrow.syntax.streams.emit_clause import Emission, clauses_in, has_clauses, parse_emission
+from windrow.syntax.streams.emit_clause import Emission, has_clauses, parse_emission
 from windrow.syntax.streams.other_dialects import spelled
 from windrow.syntax.tokens import TokenList, tokenize
 
@@ -65,7 +67,9 @@ def may_be_emitted(text: str, catalog: Catalog) -> bool:
 def may_be_view(text: str, catalog: Catalog) -> bool:
     """Whether a text may make or drop a view of streams."""
     lower = text.lower()
-    return "view" in lower and any(name in lower for name in (*catalog.streams, *catalog.texts))
+    return "view" in lower and any(
+        name in lower for name in (*catalog.streams, *catalog.texts, *catalog.emitting)
+    )
 
 
 def _recorded(catalog: Catalog) -> dict[str, Stream]:
@@ -102,6 +106,7 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
     start, stop = statement
     if tokens.word(start) == "DROP" and tokens.word(start + 1) == "VIEW" and tokens[stop - 1].is_name:
         catalog.texts.pop(tokens[stop - 1].name.lower(), None)
+        catalog.emitting.pop(tokens[stop - 1].name.lower(), None)
     if tokens.word(start) != "CREATE":
         return
     at = next((at for at in range(start, min(start + 6, stop)) if tokens.word(at) == "VIEW"), stop) + 1
@@ -110,6 +115,7 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
         return
     name, at = tokens[at].name, at + 1
     catalog.texts.pop(name.lower(), None)
+    catalog.emitting.pop(name.lower(), None)
     columns = ""
     if tokens.is_symbol(at, "("):
         listed = tokens.split(at + 1, tokens.partner[at])
@@ -117,10 +123,14 @@ def remember_view(catalog: Catalog, tokens: TokenList, statement: Range) -> None
         at = tokens.partner[at] + 1
     expander = Expander(tokens, {**_recorded(catalog), **_going_on(catalog)}, catalog.texts)
     body = (at + 1, stop)
-    if tokens.word(at) != "AS" or not expander.leads_to_streams(body):
+    if tokens.word(at) != "AS":
         return
-    is_fixed = clauses_in(tokens, *body) or pasts(tokens, {*catalog.streams, *catalog.texts})
-    if is_fixed or _by_rowtime(tokens, body) is not None:
+    if (emitting := emitting_text(catalog, tokens, body, columns)) is not None:
+        catalog.emitting[name.lower()] = emitting
+        return
+    if not expander.leads_to_streams(body):
+        return
+    if pasts(tokens, {*catalog.streams, *catalog.texts}) or _by_rowtime(tokens, body) is not None:
         return
     text = expander.text(*body).render()
     catalog.texts[name.lower()] = f"SELECT * FROM ({text}) AS v{columns}" if columns else text
@@ -252,7 +262,7 @@ def _relation(
     gateway: Gateway, catalog: Catalog, tokens: TokenList, emission: Emission, query: Emitted
 ) -> Relation:
     """The output of the query, which can be started live over unbounded streams."""
-    live = frozenset(name for name in query.streams if _goes_on(catalog.streams[name]))
+    live = frozenset(name for name, stream in query.sources.items() if _goes_on(stream))
     envelope = emission.envelope if emission.stream else None
     order = partial(output_order, tokens, *emission.query)
     if not live or emission.as_of is not None:
@@ -267,6 +277,18 @@ def _relation(
             )
         return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway, order)
     plan = EmittedPlan(gateway, catalog, live, tokens.sql, query, envelope)
+    beside = next((name for part in query.parts if (name := part.judged_by_inside) is not None), None)
+    if beside is not None:
+        if not plan.is_endless and not gateway.prefers_live:
+            return TimeVaryingRelation(query, emission.stream, emission.envelope, gateway, order)
+        raise NotSupportedError(
+            f"groups of {beside} by the watermark of a query with EMIT inside are not supported over live"
+            " streams",
+            condition="UNSUPPORTED_CLAUSE",
+            sql=tokens.sql,
+            span=plan.span,
+            hint="insert the rows of the query inside into a named stream, and read that",
+        )
     explain = partial(explain_emitted, plan)
     if not plan.is_endless and not gateway.prefers_live:
         return TimeVaryingRelation(
@@ -307,14 +329,17 @@ def _query(
             return None
         recorded = _logs(catalog, words)
         reading = read_plan(gateway, expanded, inner, recorded, catalog.functions)
-        timed = _timed(gateway, reading, recorded, tokens, emission)
+        timed = _timed(gateway, reading, recorded, catalog.emitted, tokens, emission)
     if not timed.occurrences:
         return None
     used = {each.stream: recorded[each.stream] for each in timed.occurrences}
     place = (tokens.sql, span)
     scale = common_ptime([stream.timed for stream in used.values() if stream.timed], place)
     how = _how(gateway, tokens, emission, scale, used)
-    query = Emitted(gateway, used, execution, timed, reading, how, place, emitted_by_definition)
+    inside = {
+        name: one for name, one in catalog.emitted.items() if name in used and isinstance(one, EmittedInside)
+    }
+    query = Emitted(gateway, used, execution, timed, reading, how, place, emitted_by_definition, inside)
     if emission.stream and emission.envelope == "one-sql":
         query.refuse_unordered_groups()
     return query
@@ -324,10 +349,11 @@ def _timed(
     gateway: Gateway,
     reading: PlanReading,
     recorded: dict[str, Stream],
+    inside: Collection[str],
     tokens: TokenList,
     emission: Emission,
 ) -> Timed:
-    """The facts of the query, whose keys may have a state TTL."""
+    """The facts of the query, whose keys may have a state TTL; `inside` are queries with EMIT, as streams."""
     watermark = tokens[emission.watermark].span if emission.watermark is not None else None
     state_ttl = None
     if (living := emission.state_ttl) is not None:
@@ -341,7 +367,7 @@ def _timed(
         for each in timed.streams:
             arrival = recorded[each].timed
             silent = arrival is not None and not arrival.watermark and not arrival.may_punctuate
-            if silent and not _goes_on(recorded[each]):
+            if silent and not _goes_on(recorded[each]) and each not in inside:
                 raise AnalysisError(
                     f"stream {each} has no watermark, so none of its rows is ever final",
                     condition="NO_WATERMARK",

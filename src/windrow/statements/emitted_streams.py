@@ -1,78 +1,60 @@
-"""The changes of a query with EMIT STREAM as a recorded stream, which another query with EMIT reads.
+"""The names of queries with EMIT in another query with EMIT, while that is read.
 
-The rowtime is the first column of event time that completes a group; without one, the processing time of the
-change. Changes come in its order, so each row is a bound too.
+The rowtime is the first column of event time that completes a group. Without one, a stream of changes has
+their processing times, and a table none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from urllib.parse import quote
 
-from pyspark.sql import functions as F
-
-from windrow.algebra.time_scale import TimeScale
-from windrow.errors import AnalysisError
-from windrow.relation_kinds import TimeVaryingRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import EmittedPlan
-from windrow.spark.logs.table_log import TableLog, of_frame
+from windrow.spark.recorded.emission import Emitted, EmittedInside
+from windrow.spark.recorded.emitted_inside import stream_inside
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["stream_of_changes"]
+__all__ = ["emitted_stream"]
 
-_PTIME, _BOUND = "ptime", "__windrow_bound"
 _LONGEST = 60  # part of a query in a name
 
 
 @contextmanager
-def stream_of_changes(
-    gateway: Gateway, catalog: Catalog, relation: TimeVaryingRelation, text: str
+def emitted_stream(
+    gateway: Gateway, catalog: Catalog, query: Emitted, envelope: str | None, text: str
 ) -> Iterator[str]:
     """The name of the stream in the catalog while a query is read; EXPLAIN prints it.
+
+    Parameters
+    ----------
+    query, envelope
+        The query, and the envelope of its changes; None for its table.
+    text
+        The query as written.
 
     Raises
     ------
     AnalysisError
         ``DUPLICATE_COLUMN``.
     """
-    known = " ".join(text.split())[:_LONGEST]
-    name = quote(f"{known} #{len(catalog.streams)}".lower(), safe=" '#,()*=<>+-").lower()
-    query = relation._query
+    known = " ".join(text.split())
+    name = quote(f"{known[:_LONGEST]} #{len(catalog.emitted)}".lower(), safe=" '#,()*=<>+-").lower()
     plan = EmittedPlan(gateway, catalog, frozenset(query.streams), text, query, "one-sql")
-    rowtime, scale = _rowtime(plan)
+    rowtime = plan.rowtime
+    if query.timed.lineage or (plan.appends and envelope is not None):
+        rowtime = None  # rows that are no groups are never late; punctuation may complete groups in any order
+    scale = query.scale if rowtime is None else plan.rowtime_scale
+    inside = EmittedInside(query, envelope, rowtime, scale, plan.appends and rowtime is not None, known)
     with gateway.translated():
-        frame = relation.df
-        _refuse_duplicates(frame.columns)
-        log = TableLog(rowtime, scale.unit if scale.kind == "bigint" else None, _PTIME, bound=_BOUND)
-        stream = of_frame(frame.withColumn(_BOUND, F.col(quoted(rowtime))), log)
+        stream = replace(stream_inside(inside), name=name)
         stream.frame.createOrReplaceTempView(quoted(name))
-    catalog.streams[name] = stream
+    catalog.streams[name], catalog.emitted[name] = stream, inside
     try:
         yield name
     finally:
-        del catalog.streams[name]
+        del catalog.streams[name], catalog.emitted[name]
         gateway.spark.catalog.dropTempView(name)
-
-
-def _rowtime(plan: EmittedPlan) -> tuple[str, TimeScale]:
-    """The column of rowtimes, which never decrease.
-
-    Rows that are no groups are never late, and punctuation may complete groups in another order.
-    """
-    if plan.rowtime is None or plan.appends or plan.query.timed.lineage:
-        return _PTIME, plan.query.scale
-    return plan.rowtime, plan.rowtime_scale
-
-
-def _refuse_duplicates(columns: list[str]) -> None:
-    names = [name.lower() for name in columns]
-    double = next((name for name in columns if names.count(name.lower()) > 1), None)
-    if double is not None:
-        raise AnalysisError(
-            f"the changes have two columns {double}",
-            condition="DUPLICATE_COLUMN",
-            hint="select the columns by name; undo, ptime and ver are those of EMIT STREAM",
-        )

@@ -28,11 +28,18 @@ from windrow.spark.clauses.names_around import columns_by_spark, with_names_arou
 from windrow.spark.clauses.reference_mode import build_reference
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import ClausePlan, plan_of_clauses
+from windrow.spark.live.input.source import endless
 from windrow.spark.relations.table_functions_in_from import TableFunctions, calls_table_functions
 from windrow.spark.scan.files_in_text import with_files
 from windrow.statements.clauses_over_streams import plan_to_start, run_sequence
 from windrow.statements.clauses_over_windows import with_clauses_cut
-from windrow.statements.composed import as_of_now, emits_around, queries_inside, relation_inside, with_emitted
+from windrow.statements.composed import (
+    as_of_now,
+    emits_around,
+    queries_inside,
+    relation_inside,
+    with_emitted,
+)
 from windrow.statements.definitions.session_functions import (
     create_or_drop_function,
     may_call_functions,
@@ -45,6 +52,7 @@ from windrow.statements.emit_statements import (
     run_emission,
     without_watermark,
 )
+from windrow.statements.emitted_views import with_emitting_views
 from windrow.statements.named_streams.insert import insert
 from windrow.statements.naming import refresh
 from windrow.statements.past_relations import past_relations, with_past
@@ -220,6 +228,10 @@ def _compose(one: _Statement) -> Relation | None:
     places = queries_inside(tokens, query)
     if one.positional and clauses:  # a mark is counted from the beginning of the statement
         return one.with_named_parameters(tokens)
+    if emits_around(tokens, query, places) and catalog.emitting:
+        expanded = one.through(with_emitting_views(gateway, catalog, tokens, query))
+        if expanded is not None:
+            return expanded
     if gateway.checks:  # the outer query is planned after such queries have returned their columns
         return [relation_inside(tokens, place, one.query) for place in places][-1] if places else None
     if tokens.word(statement[0]) == "INSERT" and clauses:
@@ -228,7 +240,9 @@ def _compose(one: _Statement) -> Relation | None:
             return inserted
     view = view_query(tokens, statement) if clauses else None
     if view is not None:  # Spark would retain its text, in which a table stands that is gone then
-        frame = relation_inside(tokens, view, one.query).df
+        relation = relation_inside(tokens, view, one.query)
+        is_live = isinstance(relation, LiveRelation)
+        frame = endless(gateway.spark, relation.schema) if is_live else relation.df
         frame = create_view(gateway, tokens, (statement[0], view[0]), frame)
         return Relation(frame, "a view of the result of a query with EMIT", gateway)
     with with_emitted(gateway, catalog, tokens, places, query, one.query) as read:

@@ -1,6 +1,8 @@
-"""Queries with EMIT inside of other statements stand there as the tables that they give."""
+"""Queries with EMIT inside of other statements stand there as the tables, or streams, that they give."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import pytest
 
@@ -115,17 +117,105 @@ def test_changes_are_a_stream_of_a_query_with_emit(spark, execution, outer, inne
     assert listed(found)
 
 
+TABLES = [
+    "SELECT wend AS ends, item, MAX(price) / 2 AS half FROM TUMBLE(TABLE offers, DESCRIPTOR(t), 2)"
+    " GROUP BY wend, item EMIT AFTER WATERMARK",
+    "SELECT item, COUNT(*) AS half FROM offers GROUP BY item EMIT AFTER DELAY 2",
+    "SELECT t AS ends, item, COUNT(*) AS half FROM offers GROUP BY t, item"
+    " EMIT AFTER WATERMARK ALLOWED LATENESS 30",
+    "SELECT item, price / 2 AS half FROM offers ALLOWED LATENESS 3",
+]
+AROUND = [
+    "SELECT item, SUM(half) AS n FROM {} GROUP BY item",
+    "SELECT price FROM offers WHERE price / 2 IN (SELECT half FROM {}) OR (SELECT COUNT(*) FROM {}) > 2",
+    "SELECT o.t FROM offers AS o WHERE NOT EXISTS (SELECT * FROM {} AS q WHERE q.item = o.item)",
+]
+LATER = [*ROWS, (5, 4, "ink", 8, None), (6, 31, "pen", 12, 40), (7, 3, "pen", 1, 60)]
+
+
+@pytest.fixture(scope="module", params=["batch", "reference"])
+def longer(request, spark):
+    session = Session(spark.newSession(), execution=request.param)
+    log = session.spark.createDataFrame(LATER, COLUMNS)
+    session.stream("offers", log, rowtime="t", ptime="at", watermark="upto", unit="seconds")
+    return session
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("inner", TABLES)
+@pytest.mark.parametrize("outer", AROUND)
+def test_tables_change_in_a_query_with_emit(longer, outer, inner):
+    changes = longer.sql(outer.replace("{}", f"({inner})") + " EMIT STREAM").collect()
+    table = longer.sql(inner)
+    for at in range(1, 8):
+        there = Counter[tuple[object, ...]]()
+        for *row, undo, ptime, _ in changes:
+            there[tuple(row)] += (-1 if undo else 1) * (ptime <= at)
+        table.at(ptime=at).df.createOrReplaceTempView("told")
+        longer.spark.createDataFrame(LATER, COLUMNS).where(
+            f"at <= {at} AND t IS NOT NULL"
+        ).createOrReplaceTempView("came")
+        expected = longer.spark.sql(outer.replace("FROM offers", "FROM came").replace("{}", "told"))
+        assert +there == Counter(map(tuple, expected.collect()))
+
+
+def test_complete_rows_have_event_time_in_a_query_with_emit(longer):
+    inner = INNER.format(4)
+    query = f"{GROUPS} AFTER WATERMARK"
+    found = listed(longer.sql(query.format(f"({inner.removesuffix('STREAM')} AFTER WATERMARK)")))
+    told = longer.sql(f"{inner} AFTER WATERMARK").df.selectExpr("*", "ends AS b")
+    longer.stream("told", told, watermark="b", rowtime="ends", ptime="ptime", unit="seconds")
+    assert found == listed(longer.sql(query.format("told")))
+    assert found
+
+
+@pytest.mark.parametrize("envelope", ["delta", "op", "diff"])
+def test_changes_have_any_envelope_in_a_query_with_emit(longer, envelope):
+    inner = f"SELECT item, COUNT(*) AS n FROM offers GROUP BY item EMIT STREAM AS {envelope}"
+    time = "_commit_timestamp" if envelope == "delta" else "_at"
+    query = f"SELECT {time} AS at, SUM(n) AS n FROM {{}} GROUP BY {time} EMIT STREAM AFTER WATERMARK"
+    found = listed(longer.sql(query.format(f"({inner})")))
+    told = longer.sql(inner).df.selectExpr("*", f"{time} AS b")
+    longer.stream("told", told, bound="b", rowtime=time, ptime=time, unit="seconds")
+    assert found == listed(longer.sql(query.format("told")))
+    assert found
+
+
+def test_a_view_is_its_query_in_a_query_with_emit(session):
+    query = "SELECT item, COUNT(*) AS n FROM {} AS b JOIN offers AS o USING (item) GROUP BY item EMIT STREAM"
+    expected = listed(session.sql(query.format(f"({BEST})")))
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW best AS {BEST}")
+    assert listed(session.sql(query.format("best"))) == expected
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW better (item, price) AS SELECT item, best FROM best")
+    assert listed(session.sql(query.format("better"))) == expected
+    assert listed(session.sql("SELECT * FROM better")) == [("ink", 5), ("pen", 10), ("pen", 12)]
+    named = f"WITH w AS ({BEST}) {query.format('w')}"
+    assert listed(session.sql(named)) == expected
+    session.sql(
+        "CREATE OR REPLACE TEMPORARY VIEW best AS SELECT t FROM offers WHERE price > ? EMIT STREAM", 9
+    )
+    assert listed(session.sql("SELECT t FROM best")) == [(3,), (6,)]
+    with pytest.raises(NotSupportedError, match="parameters") as error:
+        session.sql("SELECT t FROM best EMIT STREAM")
+    assert error.value.getQueryContext()[0].fragment() == "best"
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW best AS SELECT 1 AS t")
+    with pytest.raises(AnalysisError, match="NOT_VARYING"):
+        session.sql("SELECT t FROM best EMIT STREAM")
+    for name in ("best", "better"):
+        session.sql(f"DROP VIEW {name}")
+
+
 @pytest.mark.parametrize(
     ("query", "kind", "condition", "fragment"),
     [
-        ("SELECT t FROM offers WHERE t IN (SELECT t FROM offers EMIT STREAM) EMIT STREAM", NotSupportedError,
-         "UNSUPPORTED_CLAUSE", "EMIT"),
+        ("SELECT t FROM offers o WHERE EXISTS (SELECT t FROM offers WHERE t = o.t EMIT STREAM) EMIT STREAM",
+         AnalysisError, "UNRESOLVED_COLUMN", "o.t"),
         ("WITH w AS (SELECT * FROM offers) SELECT * FROM (SELECT t FROM w EMIT STREAM)", NotSupportedError,
          "UNSUPPORTED_CLAUSE", "EMIT"),
         ("SELECT * FROM (SELECT t, undo FROM (SELECT t FROM offers EMIT STREAM) EMIT STREAM) EMIT STREAM",
          AnalysisError, "DUPLICATE_COLUMN", "EMIT"),
-        ("SELECT * FROM (SELECT t FROM offers EMIT AFTER WATERMARK) EMIT STREAM", NotSupportedError,
-         "UNSUPPORTED_CLAUSE", "EMIT"),
+        ("SELECT t FROM (SELECT t FROM offers EMIT AFTER DELAY 2) GROUP BY t EMIT AFTER WATERMARK",
+         AnalysisError, "GROUP_WITHOUT_EVENT_TIME", "WATERMARK"),
         ("SELECT * FROM (SELECT nope FROM offers EMIT STREAM)", AnalysisError, "UNRESOLVED_COLUMN", "nope"),
         ("SELECT * FROM (SELECT t FROM offers EMIT STRAM)", ParseError, "PARSE_SYNTAX_ERROR", "STRAM"),
         ("SELECT nope FROM (SELECT t FROM offers EMIT STREAM)", AnalysisError, "UNRESOLVED_COLUMN", "nope"),

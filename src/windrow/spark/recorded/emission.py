@@ -9,7 +9,7 @@ time-varying relation again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import and_
 
@@ -25,12 +25,12 @@ from windrow.kernels.zset.relation import COMPLETE, ENTER, LEAVE
 from windrow.plan import nodes
 from windrow.plan.arrow_types import is_orderable
 from windrow.plan.event_time import HIDDEN, Completeness, Occurrence, SessionFacts, Timed
-from windrow.plan.event_time.window_times import window_of
 from windrow.plan.sql import sql_of_plan
 from windrow.spark.analysis.collations import with_compared
 from windrow.spark.gateway import Gateway
-from windrow.spark.logs.session_streams import NUMBER, PTIME, ROWTIME, Stream, StreamArrivals
+from windrow.spark.logs.session_streams import LEFT, NUMBER, PTIME, ROWTIME, Stream, StreamArrivals
 from windrow.spark.recorded.emission_plan import PlanReading
+from windrow.spark.recorded.emission_times import Materialization, WindowsByDefinition, common_ptime
 from windrow.spark.recorded.punctuation_times import (
     ColumnPairs,
     PunctuationTimes,
@@ -42,37 +42,42 @@ from windrow.spark.recorded.watermark_steps import looked_up, when_above
 from windrow.spark.relations.carried import why_not_carried
 from windrow.spark.relations.changelog import changelog, one_sql
 from windrow.spark.relations.relation_of_plan import relation_of_plan
-from windrow.spark.relations.table_functions_in_from import windows_by_definition
 from windrow.spark.relations.time_varying_relation import TimeVarying, columns_of
 from windrow.spark.tasks.keyed import run_keyed
 from windrow.streams.entries import BEFORE
-from windrow.syntax.sqltext import RelationText, SqlText, quoted
+from windrow.syntax.sqltext import quoted
 
-__all__ = ["Emitted", "Materialization", "common_ptime"]
+__all__ = ["Emitted", "EmittedInside"]
 
 _MARK = "__mark"
 
 
-@dataclass(frozen=True)
-class Materialization:
-    """When a query emits, with lengths of time in ticks.
+@dataclass(frozen=True, eq=False)
+class EmittedInside:
+    """A query with EMIT in another: a stream of its changes, or a table that changes.
 
     Attributes
     ----------
-    watermark
-        AFTER WATERMARK.
-    delay
-        AFTER DELAY, in ticks of processing time.
-    lateness
-        ALLOWED LATENESS, in ticks of each stream's rowtime.
-    until
-        AS OF SYSTEM TIME: the last processing time that counts.
+    query
+        The query.
+    envelope
+        The envelope of its changes; None for the table.
+    rowtime
+        The column of event time by which its rows are complete; None for none.
+    scale
+        The unit of rowtimes, and of processing times without such a column.
+    comes_late
+        Whether rows may come below the watermark.
+    text
+        The query as written.
     """
 
-    watermark: bool = False
-    delay: int | None = None
-    lateness: Mapping[str, int] | None = None
-    until: int | None = None
+    query: Emitted
+    envelope: str | None
+    rowtime: str | None
+    scale: TimeScale
+    comes_late: bool
+    text: str
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,8 @@ class Emitted:
         The user's text, and the place of the query in it.
     by_definition
         Evaluates it instant by instant: the reference.
+    inside
+        The queries with EMIT among its streams, by their names.
     """
 
     gateway: Gateway
@@ -105,6 +112,35 @@ class Emitted:
     how: Materialization
     place: tuple[str, Span]
     by_definition: Callable[[Emitted], TimeVarying]
+    inside: Mapping[str, EmittedInside] = field(default_factory=dict)
+
+    @cached_property
+    def parts(self) -> list[Emitted]:
+        """The query and those inside it."""
+        return [self, *(part for one in self.inside.values() for part in one.query.parts)]
+
+    @cached_property
+    def sources(self) -> dict[str, Stream]:
+        """The streams that it reads, also inside, which are no queries."""
+        return {
+            name: stream
+            for part in self.parts
+            for name, stream in part.streams.items()
+            if name not in part.inside
+        }
+
+    @property
+    def judged_by_inside(self) -> str | None:
+        """A stream whose rows may be late by the watermark of a query inside, or which is one that has late
+        rows; None without.
+        """
+        for each in self.timed.occurrences:
+            own = self.inside.get(each.stream)
+            if each.watermark_of and (
+                own.comes_late if own else not each.watermark_of.isdisjoint(self.inside)
+            ):
+                return each.stream
+        return None
 
     @property
     def scale(self) -> TimeScale:
@@ -146,7 +182,7 @@ class Emitted:
 
     @cached_property
     def arrived(self) -> dict[str, DataFrame]:
-        """The rows of each stream in the query, with `ENTER`, their processing time."""
+        """The rows of each stream in the query, with `ENTER`, their processing time, and `LEAVE`."""
         return {each.name: self._arrived(each) for each in self.timed.occurrences}
 
     def _arrived(self, occurrence: Occurrence) -> DataFrame:
@@ -161,12 +197,14 @@ class Emitted:
         marking = [
             name for name in (ROWTIME, BEFORE) if occurrence.watermark_of and name in stream.frame.columns
         ]
-        own = [*(quoted(each) for each in stream.columns), *([occurrence.number] if number else []), ENTER]
-        frame = stream.frame.select(*map(quoted, stream.columns), *marking, *number, arrived_at)
+        left = F.col(LEFT) if LEFT in stream.frame.columns else F.lit(NEVER).cast("bigint")
+        times = [arrived_at, left.alias(LEAVE)]
+        own = [*map(quoted, stream.columns), *([occurrence.number] if number else []), ENTER, LEAVE]
+        frame = stream.frame.select(*map(quoted, stream.columns), *marking, *number, *times)
         if arrival.patterns is not None:
             frame = self._admitted(name, frame)
         if not occurrence.watermark_of:
-            return frame
+            return frame.select(*own)
         mark = F.expr(arrival.rowtime.to_column(_MARK)).alias(occurrence.watermark)
         frame = frame.withColumn(_MARK, self._mark(occurrence))
         if stream.on_late == "fail":
@@ -248,7 +286,8 @@ class Emitted:
 
     def raw_at(self, tick: int) -> DataFrame:
         """All rows of the query at an instant, with the added columns."""
-        arrived = {name: frame.where(F.col(ENTER) <= tick) for name, frame in self.arrived.items()}
+        there = (F.col(ENTER) <= tick) & (F.col(LEAVE) > tick)
+        arrived = {name: frame.where(there) for name, frame in self.arrived.items()}
         return self._rows_of(self.timed.plan, arrived)
 
     def sessions_of(self, sessions: SessionFacts) -> DataFrame:
@@ -257,10 +296,10 @@ class Emitted:
 
     def _rows_of(self, plan: nodes.Node, arrived: Mapping[str, DataFrame]) -> DataFrame:
         """The rows of a plan over the arrived rows of each stream."""
-        frames = {name: frame.drop(ENTER) for name, frame in arrived.items()}
+        frames = {name: frame.drop(ENTER, LEAVE) for name, frame in arrived.items()}
         with self.reading.as_written(self.gateway):
             frames = {**self.reading.tables, **frames, **self.reading.called(self.gateway, frames)}
-            windows = _Windows(self.gateway, frames) if self.execution == "reference" else None
+            windows = WindowsByDefinition(self.gateway, frames) if self.execution == "reference" else None
             text = sql_of_plan(plan, windows)
             found = self.gateway.sql(text, frames if windows is None else windows.frames)
         return found.toDF(*(column.name for column in plan.columns))
@@ -324,12 +363,9 @@ class Emitted:
     @cached_property
     def temporal(self) -> TimeVarying:
         """The query's rows with the added columns, as a time-varying relation."""
-        never = F.lit(NEVER).cast("bigint").alias(LEAVE)
         if (why := why_not_carried(self.gateway, self.timed.plan)) is not None:
             raise self.reading.unsupported(why)
-        return self.temporal_over(
-            {name: rows.withColumn(LEAVE, never) for name, rows in self.arrived.items()}
-        )
+        return self.temporal_over(self.arrived)
 
     def temporal_over(self, arrived: Mapping[str, DataFrame]) -> TimeVarying:
         """The same over these rows of each stream in the query.
@@ -337,7 +373,7 @@ class Emitted:
         Parameters
         ----------
         arrived
-            Rows with the columns of :attr:`arrived`, and `LEAVE`.
+            Rows with the columns of :attr:`arrived`.
         """
         relations = {}
         for each in self.timed.occurrences:
@@ -536,53 +572,10 @@ class Emitted:
         return one_sql(emitted_rows, groups, ordered=ordered, since=since)
 
 
-class _Windows:
-    """Replaces the time windows that a plan computes by those of the reference.
-
-    Parameters
-    ----------
-    gateway, frames
-        The session, and the relations of the plan by their keys.
-    """
-
-    def __init__(self, gateway: Gateway, frames: Mapping[str, DataFrame]) -> None:
-        self._gateway, self.frames = gateway, dict(frames)
-
-    def __call__(self, node: nodes.TimeWindows | nodes.SessionWindows, rows: SqlText) -> SqlText:
-        """A query for the rows with their windows."""
-        key = f"__windows{len(self.frames)}"
-        input_rows = self._gateway.sql(rows, self.frames)
-        inside = node.rows if isinstance(node, nodes.TimeWindows) else node.input
-        time = next(column for column in inside.columns if column.id == node.time)
-        window = window_of(node, time, by_ids=True)
-        self.frames[key] = windows_by_definition(self._gateway, window, input_rows)
-        return SqlText.of("SELECT * FROM ", RelationText(key))
-
-
 def _scale_of(kind: str) -> TimeScale:
     scale = TimeScale.of(kind, "NANOSECOND")
     assert scale is not None
     return scale
-
-
-def common_ptime(arrivals: Iterable[StreamArrivals], place: tuple[str, Span]) -> TimeScale:
-    """The common unit of the logs' processing times.
-
-    Raises
-    ------
-    AnalysisError
-        ``NO_COMMON_CLOCK``.
-    """
-    scales = {arrival.ptime for arrival in arrivals}
-    if len(scales) != 1:
-        raise AnalysisError(
-            "the processing times of the streams have different types",
-            condition="NO_COMMON_CLOCK",
-            sql=place[0],
-            span=place[1],
-            hint="cast the PTIME columns to one type",
-        )
-    return scales.pop()
 
 
 def _without_hidden(frame: DataFrame, names: Sequence[str]) -> DataFrame:

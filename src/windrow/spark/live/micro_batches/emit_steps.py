@@ -136,7 +136,7 @@ class EmittedSteps(Steps[_Entries]):
 
     def __init__(self, plan: EmittedPlan, context: LiveContext) -> None:
         self._query, self._context = plan, context
-        self._judges = bool(plan.query.timed.judgings)
+        self._judges = any(part.timed.judgings for part in plan.query.parts)
         self._entries = EntryReader(context, self._reading, timed=True, judges=self._judges)
         self._named = {
             name: known.stream for name, known in plan.catalog.named.items() if name in plan.streams

@@ -98,13 +98,13 @@ def _violated(
     """The greatest watermark by which each row is late; `NO_BOUND` for rows on time."""
     stream, judges = plan.catalog.streams[name], list[tuple[pa.Array, list[Predicate]]]()
     kind = stream.frame.schema[stream.rowtime or ""]
-    for each in judging(plan, name):
+    for part, each in [(one, found) for one in plan.parts for found in judging(one, name)]:
         is_true_at = [
             partial(conditions.is_true_at, (name, one), kind, partial(plan.below, one.row, one.least, name))
-            for one in plan.query.timed.judgings
+            for one in part.query.timed.judgings
             if one.origin == each.place
         ]
-        judges.append((plan.marks_before(each, rows, marks), list(is_true_at)))
+        judges.append((part.marks_before(each, rows, marks), list(is_true_at)))
     return late_by(rows, in_memory(StructType([kind])).field(0).type, judges)
 
 

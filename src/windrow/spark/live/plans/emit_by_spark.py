@@ -60,7 +60,7 @@ class EmittedBySpark(EmitEvaluation):
 
     def read(self, name: str) -> list[str]:
         """All columns of a stream."""
-        return list(self._query.streams[name].columns)
+        return list(self._query.sources[name].columns)
 
     def advance(
         self,

@@ -45,7 +45,8 @@ class EmitEvaluation(ABC):
     @cached_property
     def _recorded(self) -> dict[str, RecordedRows]:
         """The rows of the recorded streams."""
-        names = sorted({each.stream for each in self._query.timed.occurrences} - self._plan.streams)
+        read = {each.stream for each in self._query.timed.occurrences} & self._query.sources.keys()
+        names = sorted(read - self._plan.streams)
         return {name: RecordedRows.of(self._query, name, self.read(name)) for name in names}
 
     def add_punctuation(self, logged: Mapping[str, Iterable[tuple[int, str]]]) -> None:

@@ -67,6 +67,8 @@ class EmittedFlow(EmitEvaluation):
         query = self._query
         if query.execution != "batch":
             return "the reference"
+        if query.inside:
+            return "a query with EMIT inside"
         if query.timed.calls_own:
             return "functions of your own"
         return None

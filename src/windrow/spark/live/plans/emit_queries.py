@@ -31,7 +31,8 @@ from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.logs.arrived import arrived, before_end
 from windrow.spark.logs.clause_view import Unbounded
 from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.spark.recorded.emission import Emitted
+from windrow.spark.recorded.emission import Emitted, EmittedInside
+from windrow.spark.recorded.emitted_inside import stream_inside
 from windrow.spark.recorded.punctuation_times import PunctuationTimes
 from windrow.streams import FOREVER, NamedStream
 from windrow.streams.log_position import Punctuations
@@ -143,8 +144,18 @@ class EmittedPlan(LivePlan):
         return self.query.place[1]
 
     def views(self) -> dict[str, str]:
-        """The query with those of its views."""
-        return {"expanded": self.query.reading.texts[0][0].render()}
+        """The query with those of its views, and those inside it."""
+        inside = {f"inside{number}": one.text for number, one in enumerate(self._inside)}
+        return {"expanded": self.query.reading.texts[0][0].render(), **inside}
+
+    @property
+    def _inside(self) -> list[EmittedInside]:
+        return [one for part in self.query.parts for one in part.inside.values()]
+
+    @cached_property
+    def parts(self) -> list[EmittedPlan]:
+        """The plans of the query and of those inside it."""
+        return [self, *(replace(self, query=part) for part in self.query.parts[1:])]
 
     @cached_property
     def appends(self) -> bool:
@@ -188,6 +199,7 @@ class EmittedPlan(LivePlan):
     def retains_by_tasks(self) -> str:
         """The same if tasks evaluate the micro-batches: they retain rows only."""
         why = self.query.timed.unbounded or ("of AFTER DELAY without groups" if self.needs_all else None)
+        why = "a query with EMIT is inside it" if self.query.inside else why
         return self.retains if why is None else f"all rows, because {why}"
 
     @property
@@ -199,7 +211,8 @@ class EmittedPlan(LivePlan):
     def needs_all(self) -> bool:
         """Whether all rows would be needed forever, if the state of operators did not replace them."""
         timed = self.query.timed
-        return timed.unbounded is not None or (not self.appends and not timed.closes)
+        is_unbounded = timed.unbounded is not None or (not self.appends and not timed.closes)
+        return is_unbounded or bool(self.query.inside)
 
     def unbounded(self) -> Sequence[Unbounded]:
         """Rows that are retained forever, or until unexpected punctuation arrives."""
@@ -267,7 +280,17 @@ class EmittedPlan(LivePlan):
         ------
         AnalysisError
             ``RELATION_WHERE_STREAM_IS_NEEDED``.
+        NotSupportedError
+            ``UNSUPPORTED_CLAUSE`` of a query around others with EMIT.
         """
+        if self.query.inside:
+            raise NotSupportedError(
+                "a query around another with EMIT goes into no named stream",
+                condition="UNSUPPORTED_CLAUSE",
+                sql=self.text,
+                span=self.span,
+                hint="insert the rows of the query inside into a named stream, and read that",
+            )
         if self.rowtime is None:
             raise AnalysisError(
                 "the query may retract rows or does not select their event time; a named stream takes"
@@ -374,6 +397,9 @@ class EmittedPlan(LivePlan):
             if table is not None:
                 rows = replace(rows, frame=frame_of_collected(gateway.spark, table, rows.frame.schema))
             due = _next(rows.frame, until) if table is None else _next_of(table, until)
+        delayed = [part for part in query.parts[1:] if part.how.delay is not None]
+        dues = [due, *(_next(part.emitted_rows.frame, until) for part in delayed)]
+        due = min((at for at in dues if at is not None), default=None)
         first = None if since is None else since + 1
         return Evaluated(query.emitted(envelope, since=first, emitted_rows=rows), due)
 
@@ -381,16 +407,31 @@ class EmittedPlan(LivePlan):
         self, gateway: Gateway, known: Mapping[str, KnownWatermarks], span: tuple[int, int]
     ) -> Emitted:
         """The query over the known entries of the live streams up to the end of the processing times."""
+        return self._query_over(self.query, gateway, known, span)
+
+    def _query_over(
+        self,
+        query: Emitted,
+        gateway: Gateway,
+        known: Mapping[str, KnownWatermarks],
+        span: tuple[int, int],
+    ) -> Emitted:
+        inside = {
+            name: replace(one, query=self._query_over(one.query, gateway, known, span))
+            for name, one in query.inside.items()
+        }
         streams = {
             name: arrived(
                 stream, known[name].rows, self.known(name, known[name].marks), span, known[name].punctuations
             )
             if name in known
+            else stream_inside(inside[name])
+            if name in inside
             else stream
-            for name, stream in self.query.streams.items()
+            for name, stream in query.streams.items()
         }
-        how = replace(self.query.how, until=span[1])
-        return replace(self.query, gateway=gateway, streams=streams, how=how)
+        how = replace(query.how, until=span[1])
+        return replace(query, gateway=gateway, streams=streams, how=how, inside=inside)
 
     def marks_before(self, each: Occurrence, rows: pa.Table, marks: Mapping[str, Marks]) -> pa.Array:
         """The watermark before each row of a stream, at one place of the query: as in `Emitted`, in memory.
@@ -421,7 +462,7 @@ class EmittedPlan(LivePlan):
     def punctuation(self, logged: Mapping[str, Punctuations]) -> PunctuationTimes:
         """The punctuations of the streams: declared, and logged."""
         streams = {
-            name: self.catalog.streams.get(name, stream) for name, stream in self.query.streams.items()
+            name: self.catalog.streams.get(name, stream) for name, stream in self.query.sources.items()
         }
         found = PunctuationTimes(streams)
         for name, stream in streams.items():
@@ -435,9 +476,11 @@ class EmittedPlan(LivePlan):
     @cached_property
     def reads_punctuations(self) -> bool:
         """Whether punctuation matters to the query."""
-        timed = self.query.timed
-        closings = [each for grouping in (*timed.closes, timed.closed) for each in grouping]
-        return bool(timed.lineage) or any(isinstance(each, Closed) for each in closings)
+        every = [part.timed for part in self.query.parts]
+        closings = [
+            each for timed in every for grouping in (*timed.closes, timed.closed) for each in grouping
+        ]
+        return any(timed.lineage for timed in every) or any(isinstance(each, Closed) for each in closings)
 
     @property
     def emits_at_once(self) -> bool:
