@@ -101,9 +101,9 @@ SCRIPTS = [
     " SELECT x; END",
     "BEGIN DECLARE x MAP<STRING, ARRAY<STRUCT<`a b`: STRING, c: DECIMAL(9, 2), d: INTERVAL DAY>>> DEFAULT"
     " map('k''', array(named_struct('a b', 'it', 'c', 1.5, 'd', INTERVAL '-3' DAY), NULL), 'l', array());"
-    " EXECUTE IMMEDIATE 'SELECT :x' USING x AS x; SET x = map('m', NULL); BEGIN DECLARE x, kept INT;"
-    " EXECUTE IMMEDIATE 'SELECT kept + ?' INTO x USING 1; SET session.kept = x; END; SELECT x AS a;"
-    " SET x = DEFAULT; SELECT x, kept; END",
+    " EXECUTE IMMEDIATE 'SELECT :x' USING x['l'] IS NULL AS x; SET x = map('m', NULL);"
+    " BEGIN DECLARE x, kept INT; EXECUTE IMMEDIATE 'SELECT kept + ?' INTO x USING 1;"
+    " SET session.kept = x; END; SELECT x AS a; SET x = DEFAULT; SELECT x, kept; END",
     "BEGIN DECLARE n INT = 0; WHILE n < 2 DO BEGIN DECLARE m, kept INT = n; BEGIN DECLARE n INT = 10 * m;"
     " EXECUTE IMMEDIATE 'SELECT kept + :n' INTO kept USING n; SET session.kept = kept; END; END;"
     " SET n = n + 1; END WHILE; SELECT n, kept; END",
