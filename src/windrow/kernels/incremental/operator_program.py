@@ -15,17 +15,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.errors import InputError
 from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.incremental.operated import Operated
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed import FixedWindows
 from windrow.kernels.incremental.timed_rows import Times
-from windrow.kernels.zset.keyed_operator import Keyed
+from windrow.kernels.zset.keyed_operator import OF_PARTNERS, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
 __all__ = ["Ending", "Otherwise", "Program", "ProgramFragment", "ProgramNode", "Run"]
 
 Bools = npt.NDArray[np.bool_]
+
+_OPERATOR = "operator"
+"""The name of an operator beside its state; earlier versions did not write it."""
 
 
 @dataclass(frozen=True)
@@ -221,11 +225,27 @@ class Run:
 
     @property
     def state(self) -> list[dict[str, Any]]:
-        """The state of each operator."""
-        return [operated.state for operated in self.operators]
+        """The state of each operator, with its name."""
+        pairs = zip(self.program.nodes, self.operators, strict=True)
+        return [{**operated.state, _OPERATOR: node.operator.name} for node, operated in pairs]
 
     def restore(self, state: Sequence[dict[str, Any]]) -> None:
-        """Restore the state of the operators."""
+        """Restore the state of the operators.
+
+        Raises
+        ------
+        InputError
+            ``CHECKPOINT_VERSION`` for the state of other operators, as an earlier version may have had.
+        """
+        names = [node.operator.name for node in self.program.nodes]
+        known = [retained.get(_OPERATOR) for retained in state]
+        has_names = None not in known
+        if names != known if has_names else len(names) != len(known) or {*names} & {*OF_PARTNERS}:
+            raise InputError(
+                "the checkpoint has the state of other operators than this version runs for the query",
+                condition="CHECKPOINT_VERSION",
+                hint="go on with the version that wrote it, or start with another checkpoint and target",
+            )
         for operated, retained in zip(self.operators, state, strict=True):
             operated.restore(retained)
 

@@ -145,7 +145,8 @@ class Variables:
         These are the variables that a declaration hides, and, in EXECUTE IMMEDIATE, those of scopes `aside`.
         """
         tokens, words = self.tokens, dict[Span, str]()
-        arguments = self._arguments(part) if aside else {}
+        using = self._using(part)
+        arguments = self._arguments(using, part[1]) if aside else {}
         for at in range(*part):
             first = at
             if (
@@ -164,7 +165,9 @@ class Variables:
             if found is not None:
                 name = tokens[stop - 1].name
                 alias = f" AS {quoted(name)}" if arguments.get(name) == (first, stop) else ""
-                words[tokens.span(first, stop)] = f"{_SESSION}.{quoted(found)}{alias}"
+                is_copied = aside and self.gateway.is_connect and at >= using
+                variable = self.on_connect.argument(found) if is_copied else f"{_SESSION}.{quoted(found)}"
+                words[tokens.span(first, stop)] = f"{variable}{alias}"
         return piece_of(tokens, *part).with_words(tokens.sql, words)
 
     def _is_part(self, at: int) -> bool:
@@ -173,11 +176,14 @@ class Variables:
         is_type = at + 1 < len(self.tokens) and self.tokens[at + 1].kind is TokenKind.STRING
         return is_unit or is_type or self.tokens.word(at - 1) == "AS"
 
-    def _arguments(self, part: Range) -> dict[str, Range]:
+    def _using(self, part: Range) -> int:
+        """Where the arguments of EXECUTE IMMEDIATE begin."""
+        return next((at + 1 for at in self.tokens.level(*part) if self.tokens.word(at) == "USING"), part[1])
+
+    def _arguments(self, start: int, end: int) -> dict[str, Range]:
         """The arguments of EXECUTE IMMEDIATE by their last words, as its text may use names of variables."""
-        start = next((at + 1 for at in self.tokens.level(*part) if self.tokens.word(at) == "USING"), part[1])
-        in_brackets = self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == part[1] - 1
-        found = self.tokens.split(start + in_brackets, part[1] - in_brackets)
+        in_brackets = self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == end - 1
+        found = self.tokens.split(start + in_brackets, end - in_brackets)
         return {self.tokens[stop - 1].name: (first, stop) for first, stop in found if first < stop}
 
     def _labelled(self, part: Range, at: int, aside: Sequence[VariableScope]) -> str | None:

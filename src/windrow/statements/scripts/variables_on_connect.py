@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame
-from pyspark.sql.types import DataType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from windrow.errors import WindrowError
 from windrow.spark.gateway import Gateway
@@ -54,6 +54,15 @@ class VariablesOnConnect:
             ]
         self._script(statements)
         return found
+
+    def argument(self, name: str) -> str:
+        """A variable as an argument of EXECUTE IMMEDIATE; Spark fails for nested values that SET has made."""
+        kind = self._type(name)
+        if not isinstance(kind, ArrayType | MapType | StructType):
+            return _variable(name)
+        found = self.gateway.sql(SqlText.of(f"SELECT {read_value(_variable(name), kind)}"))
+        with self.gateway.translated():
+            return written_value(found.collect()[0][0], kind)
 
     def forget(self, names: Iterable[str]) -> None:
         """Others may declare variables with these names from now."""
