@@ -479,15 +479,24 @@ class Session:
                 future,
                 columns,
             )
-            if any(value is not None for value in options):
+            if any(value is not None for value in options) or on_late != "keep":
                 raise UsageError(
                     f"stream {name} is a named stream, whose options are in its folder",
                     condition="UNKNOWN_OPTION",
-                    hint=f"write session.stream({name!r}, folder)",
+                    hint=f"write session.stream({name!r}, folder), and on_late in start(…)",
                 )
             return self._named(gateway, name, source)
         known = unit_named(unit)
         if is_text_log(source):
+            of_tables = (ptime, producer, bound, watermark, punctuation)
+            if any(value is not None for value in of_tables) or (on_late, malformed) == ("fail", "keep"):
+                raise UsageError(
+                    f"stream {name} is of a recorded text, which takes no ptime, producer, bound, watermark"
+                    " or punctuation, and no on_late='fail' beside malformed='keep'",
+                    condition="UNKNOWN_OPTION",
+                    hint="leave them out: lines are in order of arrival, those with h are bounds, and lines"
+                    " out of order fail",
+                )
             log = read_text_log(str(source), malformed=malformed)
             scale = TimeScale("bigint", known or "MILLISECOND")
             typed = tuple(columns.items()) if columns is not None else None

@@ -44,6 +44,22 @@ def test_a_stream_of_a_table(invoke, readings):
     assert (done.exit_code, sorted(done.stdout.split())) == (0, ["A,2", "B,1", "station,n"])
 
 
+def test_a_log_with_bounds(invoke, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("arrived,who,second,upto,v\n1,p,10,,1\n2,p,,20,\n3,p,15,,2\n3,q,12,,3\n4,p,30,,4\n")
+    parts = ["--ptime", "r=arrived", "--producer", "who", "--bound", "upto"]
+    options = ["--stream", f"r={path}", "--rowtime", "second", "--rowtime-unit", "seconds", *parts]
+    query = "SELECT v FROM r [RANGE UNBOUNDED]"
+    done = invoke("run", "-c", query, *options, "--format", "csv")
+    assert (done.exit_code, sorted(done.stdout.split())) == (0, ["1", "3", "4", "v"])
+    assert "1 late row of r" in done.stderr
+    failed = invoke("run", "-c", query, *options, "--on-late", "r=fail")
+    assert (failed.exit_code, "LATE_ROW" in failed.stderr) == (1, True)
+    bound = ["--stream", f"r={path}", "--rowtime", "arrived", "--rowtime-unit", "seconds", "--bound", "9"]
+    done = invoke("run", "-c", "SELECT v FROM r [RANGE 6]", *bound, "--format", "csv")
+    assert sorted(done.stdout.split()) == ["4", "v"]
+
+
 def test_a_script_makes_its_streams(invoke, attached, tmp_path):
     file = tmp_path / "s.cql"
     script = f"""CREATE STREAM r (ROWTIME ts BIGINT UNIT SECONDS, k INT, name STRING) FROM '{file}';
@@ -66,6 +82,9 @@ SELECT COUNT(*) AS n FROM v"""
         (["--envelope", "deltas"], "UNKNOWN_ENVELOPE"),
         (["--at", "noon"], "INVALID_INSTANT"),
         (["--rowtime", "t=ts"], "UNKNOWN_TABLE"),
+        (["--ptime", "t=ts"], "UNKNOWN_TABLE"),
+        (["--ptime", "ts"], "UNKNOWN_OPTION"),
+        (["--on-late", "drop"], "UNKNOWN_OPTION"),
         (["--rowtime-unit", "s=fortnights"], "UNKNOWN_UNIT"),
     ],
 )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from windrow.session import Session
 
 __all__ = [
+    "OF_STREAMS",
     "Connection",
     "SessionFactory",
     "cancel",
@@ -33,6 +34,18 @@ _CONNECT_PORT = 15002
 _CONNECT_PATIENCE = 5.0
 _CANCEL_PATIENCE = 3.0
 _PARAM = "low=25"
+_EXAMPLES = {
+    "rowtime": "bids=bidtime",
+    "rowtime_unit": "bids=seconds",
+    "ptime": "bids=arrived",
+    "producer": "bids=site",
+    "bound": "bids=bound",
+    "on_late": "bids=fail",
+}
+OF_STREAMS = tuple(_EXAMPLES)
+"""The options about a stream, as the commands' parameters are named."""
+_ARGUMENTS = {option: option for option in OF_STREAMS} | {"rowtime_unit": "unit"}
+_NUMBER = re.compile(r"-?\d+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LITERAL = re.compile(
     r"""-? (\d+\.?\d*|\.\d+) (e[+-]?\d+)? (bd|[lsyfd])?
@@ -60,8 +73,8 @@ class Connection:
         The values of the query's parameters, as the user wrote them.
     streams
         The path of each stream by its name.
-    rowtimes, units
-        The rowtime columns of streams and their units, by name like `formats`.
+    of_streams
+        The options of `OF_STREAMS`, each by the names of streams like `formats`.
     attach
         The option or command that attaches a table, for hints.
     """
@@ -72,12 +85,20 @@ class Connection:
     formats: dict[str, str] = field(default_factory=dict)
     params: dict[str, str] = field(default_factory=dict)
     streams: dict[str, str] = field(default_factory=dict)
-    rowtimes: dict[str, str] = field(default_factory=dict)
-    units: dict[str, str] = field(default_factory=dict)
+    of_streams: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def format(self, table: str) -> str | None:
         """The format that the user named for a table, if any."""
         return self.formats.get(table) or self.formats.get("")
+
+    def of_stream(self, name: str) -> dict[str, Any]:
+        """The arguments of :meth:`windrow.Session.stream` for a stream."""
+        chosen = {
+            _ARGUMENTS[option]: given.get(name) or given.get("") for option, given in self.of_streams.items()
+        }
+        found: dict[str, Any] = {argument: value for argument, value in chosen.items() if value is not None}
+        bound = found.get("bound", "")
+        return found | ({"bound": int(bound)} if _NUMBER.fullmatch(bound) else {})
 
     attach: str = "--table"
 
@@ -93,10 +114,11 @@ def connection(
     table_formats: Sequence[str] | None = None,
     params: Sequence[str] | None = None,
     streams: Sequence[str] | None = None,
-    rowtimes: Sequence[str] | None = None,
-    units: Sequence[str] | None = None,
+    of_streams: Sequence[Sequence[str] | None] = (),
 ) -> Connection:
     """Read the values of the options: ``--master``, ``--conf``, ``--table``, ``--param`` and so on.
+
+    Those of each stream are in the order of `OF_STREAMS`.
 
     Raises
     ------
@@ -111,8 +133,10 @@ def connection(
         paths.setdefault(name, []).append(path)
     logs = dict(_pair("--stream", text, "s=stream.cql") for text in streams or ())
     formats = _of_each("--table-format", table_formats, "readings=csv", paths)
-    columns = _of_each("--rowtime", rowtimes, "bids=bidtime", logs)
-    ticks = _of_each("--rowtime-unit", units, "bids=seconds", logs)
+    declared = {
+        option: _of_each(f"--{option.replace('_', '-')}", texts, example, logs)
+        for (option, example), texts in zip(_EXAMPLES.items(), of_streams, strict=False)
+    }
     settings = dict(_pair("--conf", text, "spark.sql.session.timeZone=UTC") for text in conf or ())
     named = dict(_pair("--param", text, _PARAM) for text in params or ())
     for name in named:
@@ -122,7 +146,7 @@ def connection(
                 condition="MALFORMED_OPTION",
                 hint=f"write --param {_PARAM} for the :low of the query",
             )
-    return Connection(master, settings, paths, formats, named, logs, columns, ticks)
+    return Connection(master, settings, paths, formats, named, logs, declared)
 
 
 def _of_each(
@@ -163,8 +187,7 @@ def open_session(options: Connection, factory: SessionFactory | None = None) -> 
     for name, paths in options.tables.items():
         session.register(name, paths, format=options.format(name))
     for name, path in options.streams.items():
-        rowtime = options.rowtimes.get(name) or options.rowtimes.get("")
-        session.stream(name, path, rowtime=rowtime, unit=options.units.get(name) or options.units.get(""))
+        session.stream(name, path, **options.of_stream(name))
     return session
 
 

@@ -17,12 +17,16 @@ from windrow import __version__
 from windrow.cli.calls import called, refuse_together, retains_malformed, with_traces
 from windrow.cli.connection import connection
 from windrow.cli.options import (
+    BOUND,
     COMMAND,
     CONF,
     DEBUG,
     FILE,
     MASTER,
+    ON_LATE,
     PARAM,
+    PRODUCER,
+    PTIME,
     ROWTIME,
     ROWTIME_UNIT,
     STREAM,
@@ -138,6 +142,10 @@ def run_command(
     streams: STREAM = None,
     rowtime: ROWTIME = None,
     rowtime_unit: ROWTIME_UNIT = None,
+    ptime: PTIME = None,
+    producer: PRODUCER = None,
+    bound: BOUND = None,
+    on_late: ON_LATE = None,
     param: PARAM = None,
     form: Annotated[
         str | None,
@@ -301,8 +309,9 @@ def run_command(
             chart_format(plot)
         else:
             refuse_together("no --plot", {"--plot-key": plot_key, "--plot-rows": plot_rows})
+        of_streams = rowtime, rowtime_unit, ptime, producer, bound, on_late
         options = connection(
-            master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+            master, with_traces(conf, debug), table, table_format, param, streams, of_streams
         )
         if live:
             recorded = {"--output": output, "--limit": limit, "--at": at, "--changelog": asks_changes or None}
@@ -345,6 +354,10 @@ def explain_command(
     streams: STREAM = None,
     rowtime: ROWTIME = None,
     rowtime_unit: ROWTIME_UNIT = None,
+    ptime: PTIME = None,
+    producer: PRODUCER = None,
+    bound: BOUND = None,
+    on_late: ON_LATE = None,
     param: PARAM = None,
     spark: Annotated[bool, typer.Option("--spark", help="Show Spark's plan as well.")] = False,
     master: MASTER = "local[*]",
@@ -357,8 +370,9 @@ def explain_command(
         from windrow.cli.sql_script import read_script, split_script
 
         statements = split_script(read_script(file, command))
+        of_streams = rowtime, rowtime_unit, ptime, producer, bound, on_late
         options = connection(
-            master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+            master, with_traces(conf, debug), table, table_format, param, streams, of_streams
         )
         from windrow.cli.plan_commands import explain_script
 
@@ -385,6 +399,10 @@ def check_command(
     streams: STREAM = None,
     rowtime: ROWTIME = None,
     rowtime_unit: ROWTIME_UNIT = None,
+    ptime: PTIME = None,
+    producer: PRODUCER = None,
+    bound: BOUND = None,
+    on_late: ON_LATE = None,
     param: PARAM = None,
     master: MASTER = "local[*]",
     conf: CONF = None,
@@ -396,8 +414,9 @@ def check_command(
         from windrow.cli.sql_script import read_script, split_script
 
         statements = split_script(read_script(file, command))
+        of_streams = rowtime, rowtime_unit, ptime, producer, bound, on_late
         options = connection(
-            master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+            master, with_traces(conf, debug), table, table_format, param, streams, of_streams
         )
         from windrow.cli.plan_commands import check_script
 
@@ -423,6 +442,10 @@ def shell_command(
     streams: STREAM = None,
     rowtime: ROWTIME = None,
     rowtime_unit: ROWTIME_UNIT = None,
+    ptime: PTIME = None,
+    producer: PRODUCER = None,
+    bound: BOUND = None,
+    on_late: ON_LATE = None,
     param: PARAM = None,
     master: MASTER = "local[*]",
     conf: CONF = None,
@@ -431,8 +454,9 @@ def shell_command(
 ) -> None:
     """Enter statements at a prompt."""
     with called(context, debug) as call:
+        of_streams = rowtime, rowtime_unit, ptime, producer, bound, on_late
         options = connection(
-            master, with_traces(conf, debug), table, table_format, param, streams, rowtime, rowtime_unit
+            master, with_traces(conf, debug), table, table_format, param, streams, of_streams
         )
         from windrow.cli.shell.start import start_shell
 

@@ -8,12 +8,16 @@ from typing import Annotated
 import typer
 
 __all__ = [
+    "BOUND",
     "COMMAND",
     "CONF",
     "DEBUG",
     "FILE",
     "MASTER",
+    "ON_LATE",
     "PARAM",
+    "PRODUCER",
+    "PTIME",
     "ROWTIME",
     "ROWTIME_UNIT",
     "STREAM",
@@ -79,6 +83,43 @@ ROWTIME_UNIT = Annotated[
         "--rowtime-unit",
         metavar="[NAME=]UNIT",
         help="The unit of rowtimes that are integers, from days to nanoseconds; else milliseconds.",
+        show_default=False,
+    ),
+]
+PTIME = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--ptime",
+        metavar="[NAME=]COLUMN",
+        help="The column with the processing time, or the number, of each entry of the streams, or of one.",
+        show_default=False,
+    ),
+]
+PRODUCER = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--producer",
+        metavar="[NAME=]COLUMN",
+        help="The column with the producer of each entry.",
+        show_default=False,
+    ),
+]
+BOUND = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bound",
+        metavar="[NAME=]COLUMN",
+        help="The column of bounds, below which no later row of the producer is on time; or a number, below "
+        "which no row follows the log.",
+        show_default=False,
+    ),
+]
+ON_LATE = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--on-late",
+        metavar="[NAME=]<keep|fail>",
+        help="What happens to late rows: they are kept apart and counted, or the query fails.",
         show_default=False,
     ),
 ]

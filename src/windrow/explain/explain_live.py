@@ -89,6 +89,7 @@ def _watermark(stream: Stream) -> str:
     unordered = "UNORDERED" if order.lag is None else f"LAG {_length(order.lag * tick)}"
     words = ["ORDERED" if order.is_promise else unordered]
     words += [] if live.idle is None else [f"IDLE {_length(live.idle * 1000)}"]
+    words += ["ON LATE FAIL"] if live.on_late == "fail" else []
     words += [] if order.future is None else [f"FUTURE {_length(order.future.micros * 1000)}"]
     return f", {', '.join(words)}"
 

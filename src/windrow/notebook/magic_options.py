@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from windrow.cli.connection import Connection, connection
+from windrow.cli.connection import OF_STREAMS, Connection, connection
 from windrow.cli.live_command import Live
 from windrow.cli.main import app
 from windrow.cli.output.formats import Format, chosen_format
@@ -78,7 +78,7 @@ def read_line(line: str) -> MagicLine:
     return MagicLine(
         options=connection(
             parsed["master"], parsed["conf"], parsed["table"], parsed["table_format"], parsed["param"],
-            parsed["streams"], parsed["rowtime"], parsed["rowtime_unit"],
+            parsed["streams"], [parsed[name] for name in OF_STREAMS],
         ),
         names_session=bool(parsed["conf"]) or "--master" in line,
         file=parsed["file"],

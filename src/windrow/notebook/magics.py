@@ -103,9 +103,7 @@ class WindrowMagics(Magics):
         for name, paths in options.tables.items():
             self._session.register(name, paths, format=options.format(name))
         for name, path in options.streams.items():
-            rowtime = options.rowtimes.get(name) or options.rowtimes.get("")
-            unit = options.units.get(name) or options.units.get("")
-            self._session.stream(name, path, rowtime=rowtime, unit=unit)
+            self._session.stream(name, path, **options.of_stream(name))
         return self._session
 
     def _run(

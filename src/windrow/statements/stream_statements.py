@@ -328,6 +328,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
         parts.get("PTIME"),
         parts.get("PRODUCER"),
         parts.get("BOUND"),
+        create.on_late,
         watermark=parts.get("WATERMARK"),
         punctuation=parts.get("PUNCTUATION"),
         places=places,

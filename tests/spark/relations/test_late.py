@@ -90,6 +90,38 @@ def test_late_rows_can_fail_the_query(session):
     assert rows(session.sql("SELECT v FROM s [RANGE UNBOUNDED]")) == [(1,), (3,), (4,), (5,)]
 
 
+def test_create_stream_says_what_happens_to_late_rows(session, tmp_path):
+    session.spark.createDataFrame(LOG, SCHEMA).createOrReplaceTempView("entries")
+    columns = "PTIME arrived INT, PRODUCER who STRING, ROWTIME ts INT UNIT SECONDS, BOUND upto INT, v INT"
+    create = f"CREATE OR REPLACE STREAM s ({columns}) FROM entries ON LATE"
+    session.sql(f"{create} FAIL")
+    with pytest.raises(WindrowError) as caught:
+        session.sql("SELECT v FROM s [NOW]").collect()
+    assert caught.value.condition == "LATE_ROW"
+    session.sql(f"{create} KEEP")
+    assert session.count_late() == {"s": 2}
+    for source in (f"LOCATION '{tmp_path / 'named'}'", "ON LATE KEEP"):
+        text = f"CREATE STREAM named (ROWTIME ts INT UNIT SECONDS) {source}"
+        text = text if "ON LATE" in text else f"{text} ON LATE FAIL"
+        with pytest.raises(WindrowError) as caught:
+            session.sql(text)
+        assert caught.value.condition == "UNSUPPORTED_CLAUSE"
+        assert text[caught.value.span.start :].startswith("ON LATE")
+    session.sql(f"CREATE STREAM named (ROWTIME ts INT UNIT SECONDS) LOCATION '{tmp_path / 'named'}'")
+    with pytest.raises(WindrowError) as caught:
+        session.stream("named", on_late="fail")
+    assert caught.value.condition == "UNKNOWN_OPTION"
+
+
+def test_a_text_takes_no_columns_of_a_log(session, tmp_path):
+    path = tmp_path / "s.cql"
+    path.write_text("1000 a\n1500 b\n")
+    for options in ({"ptime": "p"}, {"bound": 4}, {"on_late": "fail", "malformed": "keep"}):
+        with pytest.raises(WindrowError) as caught:
+            session.stream("t", path, **options)
+        assert caught.value.condition == "UNKNOWN_OPTION"
+
+
 def admitted_by_definition(entries):
     """One entry after the other: those of one ptime come at once."""
     promised, kept = {}, []

@@ -267,7 +267,9 @@ def _read(frame: DataFrame, log: TableLog) -> Stream:
         message = "a row is late: it violates an earlier bound or punctuation of its producer"
         if log.punctuation is None:
             message = "a row is late: its rowtime is below an earlier bound of its producer"
-        failed = raising("LATE_ROW", message, "set on_late='keep', which collects late rows")
+        failed = raising(
+            "LATE_ROW", message, "set on_late='keep', in SQL ON LATE KEEP, which collects late rows"
+        )
         whole = rows.unionByName(late.withColumn(ROWTIME, failed)).select(*own)
         return replace(stream, frame=whole, arrivals=arrivals)
     late = late.select(*own, VIOLATED_BOUND)

@@ -22,7 +22,7 @@ from windrow.syntax.sqltext import quoted
 __all__ = ["LATE_FOR_GROUP", "LateForGroups"]
 
 LATE_FOR_GROUP = "a row is late for a group: the watermark passed the group's end before the row arrived"
-_KEEP = "set on_late='keep', which puts late rows into a side output"
+_KEEP = "set on_late='keep', in SQL ON LATE KEEP, which puts late rows into a side output"
 
 
 @dataclass(frozen=True)

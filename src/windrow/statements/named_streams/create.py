@@ -100,6 +100,14 @@ class _Declared:
 
 def _declared(gateway: Gateway, tokens: TokenList, create: CreateStream) -> _Declared:
     (rowtime,) = (column for column in create.columns if column.is_rowtime)
+    if "ON LATE" in create.options:
+        raise NotSupportedError(
+            "ON LATE does not apply to named streams",
+            condition="UNSUPPORTED_CLAUSE",
+            sql=tokens.sql,
+            span=tokens.span(*create.options["ON LATE"]),
+            hint="leave it out: the log has its late rows, and start(…, on_late='fail') ends a live query",
+        )
     for column in create.columns:
         if column.part and not column.is_rowtime:
             raise NotSupportedError(

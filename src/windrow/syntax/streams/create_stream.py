@@ -17,7 +17,7 @@ __all__ = ["CreateStream", "DeclaredColumn", "parse_create_stream"]
 _PARTS = ("PTIME", "PRODUCER", "BOUND", "WATERMARK", "PUNCTUATION")
 _STREAM_OPTIONS = (
     "LOCATION", "FROM", "ORDERED", "UNORDERED", "LAG", "IDLE", "FUTURE", "RETAIN", "CHECK", "UNIQUE",
-    "GROWING", "WHEN",
+    "GROWING", "WHEN", "ON",
 )  # fmt: skip
 _LONG_TYPES = ("INTERVAL", "STRING", "CHAR", "VARCHAR")
 
@@ -42,7 +42,8 @@ class DeclaredColumn:
 class CreateStream:
     """``CREATE [OR REPLACE] STREAM [IF NOT EXISTS] name (columns) [FROM [STREAM] source] [LOCATION 'folder']
     [ORDERED | UNORDERED | LAG duration] [IDLE duration] [FUTURE duration] [RETAIN duration]
-    [CHECK (conditions)] [UNIQUE (columns)] [GROWING (column)] [WHEN conditions PUNCTUATES (columns)]``.
+    [ON LATE KEEP | ON LATE FAIL] [CHECK (conditions)] [UNIQUE (columns)] [GROWING (column)]
+    [WHEN conditions PUNCTUATES (columns)]``.
 
     Attributes
     ----------
@@ -57,10 +58,12 @@ class CreateStream:
     is_live
         Whether the source is one that streams.
     options
-        The tokens of ``ORDERED``, ``UNORDERED``, ``LAG``, ``IDLE``, ``FUTURE``, ``RETAIN``, ``CHECK``,
-        ``UNIQUE``, ``GROWING`` and ``WHEN``, by these words.
+        The tokens of ``ORDERED``, ``UNORDERED``, ``LAG``, ``IDLE``, ``FUTURE``, ``RETAIN``, ``ON LATE``,
+        ``CHECK``, ``UNIQUE``, ``GROWING`` and ``WHEN``, by these words.
     lag, idle, future, retain
         Their lengths, which have units.
+    on_late
+        ``"keep"`` or ``"fail"``: what happens to late rows.
     check, when
         The conditions of ``CHECK`` and ``WHEN``.
     unique, growing, ends
@@ -80,6 +83,7 @@ class CreateStream:
     idle: Length | None = None
     future: Length | None = None
     retain: Length | None = None
+    on_late: str = "keep"
     check: Range | None = None
     when: Range | None = None
     unique: tuple[tuple[str, Span], ...] = ()
@@ -139,6 +143,8 @@ class _OptionsParser:
         options: dict[str, Range] = {}
         while self.at < self.stop:
             start, word = self.at, tokens.word(self.at)
+            if word == "ON":
+                word = "ON LATE"
             if word in options:
                 raise self.wrong(f"{word} appears twice", start)
             self.at += 1
@@ -158,6 +164,8 @@ class _OptionsParser:
                 create = replace(create, future=self.length(word))
             elif word == "RETAIN":
                 create = replace(create, retain=self.length(word))
+            elif word == "ON LATE":
+                create = replace(create, on_late=self.late())
             elif word == "CHECK":
                 first = self.bracket(word)
                 create = replace(create, check=(first + 1, self.at - 1))
@@ -189,6 +197,18 @@ class _OptionsParser:
             raise self.wrong(f"expected a bracket after {word}", min(at, self.stop), f"write {word} (…)")
         self.at = self.tokens.partner[at] + 1
         return at
+
+    def late(self) -> str:
+        """What follows ``ON``: ``LATE`` and ``KEEP`` or ``FAIL``."""
+        words = ("LATE",), ("KEEP", "FAIL")
+        for each in words:
+            if self.at >= self.stop or self.tokens.word(self.at) not in each:
+                expected = (
+                    "expected LATE after ON" if len(each) == 1 else "expected KEEP or FAIL after ON LATE"
+                )
+                raise self.wrong(expected, min(self.at, self.stop), "write ON LATE FAIL, or ON LATE KEEP")
+            self.at += 1
+        return self.tokens.word(self.at - 1).lower()
 
     def ended(self, create: CreateStream) -> CreateStream:
         """``WHEN conditions PUNCTUATES (columns)``."""

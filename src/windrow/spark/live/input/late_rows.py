@@ -100,7 +100,7 @@ def _late_row(name: str, rows: DataFrame) -> AnalysisError:
         f"a row of stream {name} is late: "
         + reasons.get(first[REASON], "its rowtime was below the bound when it arrived"),
         condition="LATE_ROW",
-        hint="set on_late='keep', which puts late rows into a side output",
+        hint="set on_late='keep', in SQL ON LATE KEEP, which puts late rows into a side output",
     )
 
 

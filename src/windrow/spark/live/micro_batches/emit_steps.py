@@ -389,7 +389,7 @@ class EmittedSteps(Steps[_Entries]):
             raise AnalysisError(
                 LATE_FOR_GROUP,
                 condition="LATE_ROW",
-                hint="set on_late='keep', which puts late rows into a side output",
+                hint="set on_late='keep', in SQL ON LATE KEEP, which puts late rows into a side output",
             )
 
     def _output(
