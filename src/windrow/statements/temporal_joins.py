@@ -8,23 +8,32 @@ the instant of each row.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.edits import Edits
-from windrow.errors import NotSupportedError
+from windrow.errors import NotSupportedError, no_column
 from windrow.plan.arrow_types import is_orderable
 from windrow.plan.event_time import UNTIL
 from windrow.relation import Relation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
-from windrow.syntax.sqltext import SqlText, quoted
+from windrow.statements.definitions.view_expansion import remember_expanded
+from windrow.syntax.cql_clauses import begins_relation
+from windrow.syntax.definitions.create_view import parse_view
+from windrow.syntax.mistakes import unsupported_statement
+from windrow.syntax.nodes import Range
+from windrow.syntax.query_parts import is_set_operator, level_around
+from windrow.syntax.select_list import aliased, excepted, without_distinct
+from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.as_of import AsOf, as_of_joins
+from windrow.syntax.streams.other_dialects import Spelled
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["may_join_versions", "with_versions", "without_ours"]
+__all__ = ["may_join_versions", "view_of_versions", "with_versions", "without_ours"]
 
 _WORDS = re.compile(r"\bfor\s+system_time\s+as\s+of\b", re.IGNORECASE)
 
@@ -41,48 +50,191 @@ def with_versions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STATEMENT`` in statements other than queries, ``UNSUPPORTED_CLAUSE``,
-        ``UNSUPPORTED_STREAM``.
+        ``UNSUPPORTED_CLAUSE``, ``UNSUPPORTED_STREAM``.
     """
     tokens = tokenize(text)
     joins = as_of_joins(tokens, catalog.streams)
     if not joins:
         yield None
         return
-    first = tokens.word(0) if tokens.word(0) != "EXPLAIN" else tokens.word(1)
-    if first not in ("SELECT", "WITH", "(") and not tokens.is_symbol(0, "("):
-        raise NotSupportedError(
-            f"a temporal join in {tokens[0].text} is not supported",
-            condition="UNSUPPORTED_STATEMENT",
-            sql=text,
-            span=tokens.span(joins[0].name, joins[0].after),
-            hint="run the query by itself: relation.start, relation.df",
-        )
     edits = Edits(tokens)
-    as_stream = any(
-        tokens.word(at) == "SELECT" and tokens.word(at + 1) == "STREAM" for at in range(len(tokens))
-    )
+    as_stream = _as_stream(tokens)
     for number, join in enumerate(joins):
         stream = catalog.streams[tokens[join.name].name.lower()]
+        _refuse_other_keys(tokens, join, stream)
         for at in range(join.name + 1, join.after):
             edits.instead[at] = SqlText()
         if as_stream:
             edits.instead[join.name] = _windowed(tokens, join, stream, catalog)
         else:
             edits.instead[join.name] = _lasting(tokens, join, stream, number)
-            alias, until = quoted(join.alias), f"{quoted(join.alias)}.{UNTIL}{number}"
-            since = f"{alias}.{quoted(stream.rowtime or '')}"
-            time = piece_of(tokens, *join.time)
-            edits.put(join.on[0], "(")
-            edits.put(
-                join.on[1], ") AND ", time, f" >= {since} AND ({until} IS NULL OR ", time, f" < {until})"
-            )
+            _put_condition(edits, join, stream, number)
+    if not as_stream:
+        blocks: dict[Range, dict[int, AsOf]] = {}
+        for number, join in enumerate(joins):
+            if (block := _block(tokens, join)) is not None:
+                blocks.setdefault(block, {})[number] = join
+        for block, inside in blocks.items():
+            _show(edits, block, inside)
     with gateway.instead(edits.text(0, len(tokens))) as read:
         yield read
 
 
+def view_of_versions(
+    gateway: Gateway, catalog: Catalog, text: str, run_query: Callable[[str], Relation]
+) -> bool:
+    """Make a view of a query with a temporal join, which stands for its query where it is read; whether the
+    statement is one.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STATEMENT`` for a permanent view, ``UNSUPPORTED_STREAM`` for one with parameters.
+    """
+    tokens = tokenize(text)
+    view = parse_view(tokens, 0, len(tokens))
+    if view is None or _as_stream(tokens) or not as_of_joins(tokens, catalog.streams):
+        return False
+    if not view.words.is_temporary:
+        hint = "create a TEMPORARY VIEW in each session"
+        raise unsupported_statement(tokens, 0, "a permanent view of a temporal join", hint)
+    with gateway.instead(piece_of(tokens, *view.body)) as query:
+        names = run_query(query).columns
+    if not gateway.plan_only:
+        remember_expanded(gateway, catalog, Spelled(tokens, frozenset()), view, names)
+    return True
+
+
+def _as_stream(tokens: TokenList) -> bool:
+    return any(tokens.word(at) == "SELECT" and tokens.word(at + 1) == "STREAM" for at in range(len(tokens)))
+
+
+def _put_condition(edits: Edits, join: AsOf, stream: Stream, number: int) -> None:
+    """The condition with that on the time; USING becomes ON."""
+    tokens, alias = edits.tokens, quoted(join.alias)
+    time, until = piece_of(tokens, *join.time), f"{alias}.{UNTIL}{number}"
+    since = f"{alias}.{quoted(stream.rowtime or '')}"
+    first, last = join.on
+    if join.using:
+        other = _merging(tokens, join)
+        for at in range(first - 2, last + 1):
+            edits.instead[at] = SqlText()
+        equal = [
+            _standing(tokens, at, f"{other}.{tokens[at].text} = {alias}.{tokens[at].text}")
+            for at, _ in tokens.split(first, last)
+        ]
+        edits.put(first - 2, "ON (", SqlText.join(" AND ", equal))
+        last += 1
+    else:
+        edits.put(first, "(")
+    edits.put(last, ") AND ", time, f" >= {since} AND ({until} IS NULL OR ", time, f" < {until})")
+
+
+def _standing(tokens: TokenList, at: int, text: str) -> SqlText:
+    """A text that stands for a token."""
+    return SqlText.of(Piece(text, tokens.sql, tokens[at].start, len(tokens[at].text)))
+
+
+def _merging(tokens: TokenList, join: AsOf) -> str:
+    """The relation of the time, of which USING merges columns with those of the versions."""
+    is_qualified = join.time[1] - join.time[0] == 3
+    if is_qualified and not join.kind & {"RIGHT", "FULL"}:
+        return tokens[join.time[0]].text
+    what = "as of a column without its relation" if not is_qualified else "as RIGHT or FULL JOIN"
+    hint = "write FOR SYSTEM_TIME AS OF o.ts" if not is_qualified else "write ON o.key = v.key"
+    raise NotSupportedError(
+        f"a temporal join by USING {what} is not supported",
+        condition="UNSUPPORTED_CLAUSE",
+        sql=tokens.sql,
+        span=tokens.span(join.on[0] - 2, join.on[1] + 1),
+        hint=hint,
+    )
+
+
+def _block(tokens: TokenList, join: AsOf) -> Range | None:
+    """The SELECT around a join, up to a set operator; None for a query that begins with FROM."""
+    level = tokens.level(*level_around(tokens, join.name))
+    selects = [at for at in level if at < join.name and tokens.word(at) == "SELECT"]
+    if not selects:
+        return None
+    stops = [at for at in level if at > join.name and is_set_operator(tokens, at)]
+    has_several = bool(stops) or any(is_set_operator(tokens, at) for at in level)
+    sorting = ("ORDER", "SORT", "LIMIT", "OFFSET") if has_several else ()
+    stops += [at for at in level if at > join.name and tokens.word(at) in sorting]
+    return selects[-1], min(stops, default=level[-1] + 1)
+
+
+def _show(edits: Edits, block: Range, joins: Mapping[int, AsOf]) -> None:
+    """Let stars leave out the added columns, and columns that USING merges be those of the other side."""
+    tokens, (select, stop) = edits.tokens, block
+    start = without_distinct(tokens, (select + 1, stop))[0]
+    level = tokens.level(start, stop)
+    end = next(at for at in level if tokens.word(at) == "FROM" and tokens.word(at - 1) != "DISTINCT")
+    items = tokens.split(start, end)
+    shown = {number: join for number, join in joins.items() if join.shows_versions}
+    merging = [join for join in joins.values() if join.using]
+    merged = {
+        name.lower(): f"{tokens[join.time[0]].text}.{quoted(name)}" for join in merging for name in join.keys
+    }
+    aliases = {last - 1 for first, last in items if aliased(tokens, (first, last)) is not None}
+    for at in range(select, stop):
+        name = tokens[at].name.lower() if tokens[at].is_name and at not in aliases else ""
+        if name in merged and _is_column(tokens, at, block, joins):
+            edits.instead[at] = _standing(tokens, at, merged[name])
+    for first, last in items:
+        bracket = excepted(tokens, (first, last))
+        star = first if tokens.is_symbol(first, "*") else first + 2
+        if not tokens.is_symbol(star, "*") or (bracket is None and last != star + 1):
+            continue
+        left_out = set()
+        if bracket is not None:
+            left_out = {tokens[at].name.lower() for at, after in tokens.split(bracket + 1, last - 1)}
+        if star == first:
+            columns = {name: column for name, column in merged.items() if name not in left_out}
+            hidden = [*columns.values()]
+            hidden += [
+                f"{quoted(join.alias)}.{quoted(key)}"
+                for join in merging
+                if join.shows_versions
+                for key in join.keys
+            ]
+            hidden += [f"{UNTIL}{number}" for number in shown]
+        else:
+            alias = tokens[first].name.lower()
+            others = [join for join in merging if tokens[join.time[0]].name.lower() == alias]
+            own = {number: join for number, join in shown.items() if join.alias.lower() == alias}
+            keys = {key.lower(): key for join in (*others, *own.values()) if join.using for key in join.keys}
+            columns = {
+                name: f"{tokens[first].text}.{quoted(key)}"
+                for name, key in keys.items()
+                if name not in left_out
+            }
+            hidden = [quoted(keys[name]) for name in columns]
+            hidden += [f"{UNTIL}{number}" for number in own]
+        if not hidden:
+            continue
+        edits.put(first, *(f"{column}, " for column in columns.values()))
+        if bracket is None:
+            edits.put(last, f" EXCEPT ({', '.join(hidden)})")
+        else:
+            edits.put(bracket + 1, f"{', '.join(hidden)}, ")
+
+
+def _is_column(tokens: TokenList, at: int, block: Range, joins: Mapping[int, AsOf]) -> bool:
+    """Whether a name is that of a column without its relation, in the block itself."""
+    is_part = tokens.is_symbol(at - 1, ".") or tokens.is_symbol(at + 1, "(") or tokens.word(at - 1) == "AS"
+    if is_part or any(join.on[0] <= at < join.on[1] for join in joins.values() if join.using):
+        return False
+    opened = tokens.parent[at]
+    while opened > block[0]:
+        if opens_query(tokens, opened):
+            return False
+        opened = tokens.parent[opened]
+    return not begins_relation(tokens, at)
+
+
 def without_ours(relation: Relation) -> Relation:
-    """Spark's result for such a text, without the added column."""
+    """Spark's result for such a text that begins with FROM, without the added column."""
     if type(relation) is not Relation or relation.is_plan:
         return relation
     ours = [name for name in relation.columns if name.startswith(UNTIL)]
@@ -108,6 +260,14 @@ def _lasting(tokens: TokenList, join: AsOf, stream: Stream, number: int) -> SqlT
 def _windowed(tokens: TokenList, join: AsOf, stream: Stream, catalog: Catalog) -> SqlText:
     """The last version of each key, at each instant."""
     _refuse_untimed(tokens, join, stream)
+    if join.kind & {"RIGHT", "FULL"}:
+        raise NotSupportedError(
+            "a temporal join as RIGHT or FULL JOIN in SELECT STREAM is not supported",
+            condition="UNSUPPORTED_CLAUSE",
+            sql=tokens.sql,
+            span=tokens.span(join.name, join.after),
+            hint="write LEFT JOIN, or a query with EMIT",
+        )
     column = tokens[join.time[1] - 1].name.lower()
     rowtimes = {(known.rowtime or "").lower() for known in catalog.streams.values()}
     if column not in rowtimes:
@@ -122,6 +282,16 @@ def _windowed(tokens: TokenList, join: AsOf, stream: Stream, catalog: Catalog) -
     name = piece_of(tokens, join.name, join.name + 1)
     keys = ", ".join(map(quoted, join.keys))
     return SqlText.of(name, f" [PARTITION BY {keys} ROWS 1] AS {quoted(join.alias)}")
+
+
+def _refuse_other_keys(tokens: TokenList, join: AsOf, stream: Stream) -> None:
+    known = {name.lower() for name in stream.columns}
+    for key in join.keys:
+        if key.lower() not in known:
+            places = (at for at in range(*join.on) if tokens[at].is_name and tokens[at].name == key)
+            name = tokens[join.name].name
+            span = tokens[next(places)].span
+            raise no_column(f"stream {name} has", key, list(stream.columns), sql=tokens.sql, span=span)
 
 
 def _refuse_untimed(tokens: TokenList, join: AsOf, stream: Stream) -> None:

@@ -99,7 +99,7 @@ def test_stars_show_no_column_of_ours_and_streams_give_each_row_once(session):
     assert Counter(tuple(row)[-5:] for row in given) == as_of(END, outer=False)
 
 
-@pytest.mark.parametrize("how", ["stream", "EMIT STREAM AS diff"])
+@pytest.mark.parametrize("how", ["stream", "EMIT STREAM AS diff", "USING"])
 @pytest.mark.usefixtures("interpreted")
 def test_live_too(spark, tmp_path, how):
     live, logs = Session(spark), {"orders": ("amount", ORDERS), "rates": ("rate", RATES)}
@@ -124,6 +124,9 @@ def test_live_too(spark, tmp_path, how):
         return made
 
     query = JOINED.format("")
+    if how == "USING":
+        on = "ON o.currency = r.currency AND r.rate > 90"
+        query, how = query.replace(on, "USING (currency) WHERE r.rate > 90"), "EMIT STREAM AS diff"
     text = query.replace("SELECT", "SELECT STREAM", 1) if how == "stream" else f"{query} {how}"
     steps = [frames(0, 5), frames(5, END + 1)]
     envelope = "delta" if how == "stream" else "diff"
@@ -135,6 +138,99 @@ def test_live_too(spark, tmp_path, how):
     assert +found == as_of(END, outer=False)
 
 
+@pytest.mark.parametrize(
+    ("query", "plain"),
+    [
+        ("SELECT * FROM {0} USING (currency)",
+         "SELECT o.currency, o.at, o.ts, amount, r.at, r.ts, rate FROM {1}"),
+        ("SELECT currency, amount, r.currency AS c, rate FROM {0:LEFT} USING (currency)",
+         "SELECT o.currency, amount, r.currency AS c, rate FROM {1:LEFT}"),
+        ("SELECT r.*, amount AS currency FROM {0:LEFT OUTER} USING (currency)",
+         "SELECT r.currency, r.at, r.ts, r.rate, amount AS currency FROM {1:LEFT}"),
+        ("SELECT o.*, r.currency c FROM {0:INNER} USING (currency) WHERE upper(currency) = 'EUR'",
+         "SELECT o.currency, o.at, o.ts, amount, r.currency AS c FROM {1} WHERE o.currency = 'eur'"),
+        ("SELECT DISTINCT * EXCEPT (currency, rate) FROM {0} USING (currency)",
+         "SELECT DISTINCT o.at, o.ts, amount, r.at, r.ts FROM {1}"),
+        ("SELECT currency, COUNT(*) AS n FROM {0} USING (currency) GROUP BY currency HAVING currency > 'f'",
+         "SELECT o.currency, COUNT(*) AS n FROM {1} GROUP BY 1 HAVING o.currency > 'f'"),
+        ("SELECT * FROM {0:LEFT SEMI} USING (currency)",
+         "SELECT o.currency, at, ts, amount FROM {1:LEFT SEMI}"),
+        ("SELECT * FROM {0:LEFT ANTI} ON o.currency = r.currency", "SELECT * FROM {1:LEFT ANTI}"),
+        ("SELECT o.amount, r.rate, r.ts FROM {0:RIGHT} ON o.currency = r.currency",
+         "SELECT o.amount, r.rate, r.ts FROM {1:RIGHT}"),
+        ("SELECT o.amount, r.rate, r.ts FROM {0:FULL} ON o.currency = r.currency",
+         "SELECT o.amount, r.rate, r.ts FROM {1:FULL}"),
+        ("SELECT * FROM lands JOIN {0} ON o.currency = r.currency AND land = r.currency",
+         "SELECT land, o.*, r.at, r.ts, r.currency, r.rate FROM lands JOIN {1} AND land = r.currency"),
+        ("SELECT amount, land FROM {0} USING (currency) LEFT JOIN lands ON land = currency",
+         "SELECT amount, land FROM {1} LEFT JOIN lands ON land = o.currency"),
+        ("SELECT * FROM (SELECT * FROM {0} USING (currency)) UNION ALL SELECT 'x', 1, 2, 3, 4, 5, 6",
+         "SELECT o.currency, o.at, o.ts, amount, r.at, r.ts, rate FROM {1}"
+         " UNION ALL SELECT 'x', 1, 2, 3, 4, 5, 6"),
+    ],
+)  # fmt: skip
+@pytest.mark.usefixtures("interpreted")
+def test_every_join_and_what_stands_beside_it(session, query, plain):
+    """As Spark joins versions of which the ends are a column."""
+    spark = session.spark
+    spark.sql("SELECT 'eur' AS land").createOrReplaceTempView("lands")
+    until = "LEAD(ts) OVER (PARTITION BY currency ORDER BY ts) AS until"
+    spark.sql(f"SELECT at, ts, currency, rate, {until} FROM rates").createOrReplaceTempView("lasting")
+    versions = Kinds("orders AS o {} JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r")
+    lasting = Kinds(
+        "orders AS o {} JOIN lasting AS r"
+        " ON o.currency = r.currency AND o.ts >= r.ts AND (r.until IS NULL OR o.ts < r.until)"
+    )
+    expected = spark.sql(plain.format(None, lasting))
+    found = session.sql(query.format(versions))
+    assert found.columns == expected.columns
+    assert Counter(map(tuple, found.collect())) == Counter(map(tuple, expected.collect()))
+    table = Counter()
+    for *values, diff, _ in map(
+        tuple, session.sql(f"{query.format(versions)} EMIT STREAM AS diff").collect()
+    ):
+        table[tuple(values)] += diff
+    assert +table == Counter(map(tuple, expected.collect()))
+
+
+class Kinds:
+    """A join, of which a format is the kind."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __format__(self, kind):
+        return self.text.format(kind)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_view_stands_for_the_join_where_it_is_read(session):
+    create = f"CREATE OR REPLACE TEMPORARY VIEW joined AS {JOINED.format('LEFT')}"
+    session.sql(create)
+    assert Counter(map(tuple, session.sql("SELECT * FROM joined").collect())) == as_of(END, outer=True)
+    for at, table in tables(session.sql("SELECT * FROM joined EMIT STREAM AS diff")):
+        assert table == as_of(at, outer=True)
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW summed (s) AS SELECT SUM(amount * rate) AS n FROM joined")
+    assert session.sql("SELECT s + 1 FROM summed").collect() == [(10 * 100 + 30 * 105 + 20 * 95 + 1,)]
+    session.sql(create.replace("SELECT", "SELECT STREAM", 1))
+    given = session.sql("SELECT COUNT(*) AS n FROM joined [RANGE UNBOUNDED]").collect()
+    assert given == [(len(ORDERS),)]
+    session.sql("DROP VIEW summed")
+    session.sql("DROP VIEW joined")
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_rows_of_streams_by_using_and_semi_joins(session):
+    joined = (
+        "SELECT STREAM amount, rate FROM orders o JOIN rates FOR SYSTEM_TIME AS OF o.ts r USING (currency)"
+    )
+    rows = session.sql(joined).collect()
+    assert sorted(tuple(row)[-2:] for row in rows) == [(10, 100), (20, 95), (30, 105)]
+    semi = "SELECT STREAM amount FROM orders o LEFT ANTI JOIN rates FOR SYSTEM_TIME AS OF o.ts r {}"
+    rows = session.sql(semi.format("ON o.currency = r.currency")).collect()
+    assert sorted(row[-1] for row in rows) == [40, 50]
+
+
 JOIN = "JOIN rates FOR SYSTEM_TIME AS OF"
 KEY = "ON r.currency = o.currency"
 
@@ -142,16 +238,33 @@ KEY = "ON r.currency = o.currency"
 @pytest.mark.parametrize(
     ("query", "condition", "place"),
     [
-        (f"SELECT 1 FROM orders o RIGHT {JOIN} o.ts r {KEY}", "UNSUPPORTED_CLAUSE", f"{JOIN[5:]} o.ts"),
+        (f"SELECT 1 FROM orders o NATURAL {JOIN} o.ts r", "UNSUPPORTED_CLAUSE", f"{JOIN[5:]} o.ts"),
+        (f"SELECT 1 FROM orders o CROSS {JOIN} o.ts r", "UNSUPPORTED_CLAUSE", f"{JOIN[5:]} o.ts"),
+        (
+            f"SELECT STREAM 1 FROM orders o RIGHT {JOIN} o.ts r {KEY}",
+            "UNSUPPORTED_CLAUSE",
+            f"{JOIN[5:]} o.ts r",
+        ),
         (f"SELECT 1 FROM orders o {JOIN} date '2020-01-01' r {KEY}", "INVALID_INSTANT", "date '2020-01-01'"),
         (f"SELECT 1 FROM orders o {JOIN} (o.ts + 1) r {KEY}", "UNSUPPORTED_CLAUSE", "("),
-        (f"SELECT 1 FROM orders o {JOIN} o.ts r USING (currency)", "PARSE_SYNTAX_ERROR", f"{JOIN[5:]} o.ts"),
+        (f"SELECT 1 FROM orders o {JOIN} o.ts r WHERE TRUE", "PARSE_SYNTAX_ERROR", f"{JOIN[5:]} o.ts"),
+        (f"SELECT 1 FROM orders o {JOIN} ts r USING (currency)", "UNSUPPORTED_CLAUSE", "USING (currency)"),
+        (
+            f"SELECT 1 FROM orders o FULL {JOIN} o.ts r USING (currency)",
+            "UNSUPPORTED_CLAUSE",
+            "USING (currency)",
+        ),
+        (
+            f"SELECT 1 FROM orders o {JOIN} o.ts r USING (amount)",
+            "UNRESOLVED_COLUMN",
+            "amount",
+        ),
         (f"SELECT 1 FROM orders o {JOIN} o.ts r ON r.rate > 1", "UNSUPPORTED_CLAUSE", "r.rate > 1"),
         (f"SELECT STREAM 1 AS n FROM orders o {JOIN} o.at r {KEY}", "UNSUPPORTED_CLAUSE", "o.at"),
         (
-            f"CREATE TEMPORARY VIEW v AS SELECT 1 FROM orders o {JOIN} o.ts r {KEY}",
+            f"CREATE VIEW v AS SELECT 1 FROM orders o {JOIN} o.ts r {KEY}",
             "UNSUPPORTED_STATEMENT",
-            f"{JOIN[5:]} o.ts r",
+            "CREATE",
         ),
         (
             f"SELECT o.nothing FROM orders o {JOIN} o.ts r {KEY} EMIT STREAM",

@@ -1,5 +1,5 @@
-"""Reads temporal joins: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON ...; and relations of the past: FROM
-s FOR SYSTEM_TIME AS OF '…'.
+"""Reads temporal joins: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON …, or USING (…); and relations of the
+past: FROM s FOR SYSTEM_TIME AS OF '…'.
 
 The versions are the rows of a stream; a version is valid from its rowtime until that of the next one with the
 same key. The key is the column that the condition compares for equality.
@@ -23,7 +23,7 @@ _WORDS = ("FOR", "SYSTEM_TIME", "AS", "OF")
 _JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ON", "USING"}
 _ENDS = {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "UNION", "EXCEPT",
          "MINUS", "INTERSECT", "EMIT", "ALLOWED", "SORT", "CLUSTER", "DISTRIBUTE"}  # fmt: skip
-_OTHERS = {"RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI"}
+_KINDS = {"INNER", "LEFT", "RIGHT", "FULL", "OUTER", "CROSS", "NATURAL", "SEMI", "ANTI"}
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,13 @@ class AsOf:
     after
         The token after the alias.
     on
-        The condition.
+        The condition; of USING, the names in its bracket.
     keys
         The columns of the versions that it compares for equality.
+    kind
+        The words before JOIN.
+    using
+        Whether the condition is USING.
     """
 
     name: int
@@ -52,6 +56,13 @@ class AsOf:
     after: int
     on: Range
     keys: tuple[str, ...]
+    kind: frozenset[str] = frozenset()
+    using: bool = False
+
+    @property
+    def shows_versions(self) -> bool:
+        """Whether the query has columns of the versions: not after SEMI and ANTI."""
+        return not self.kind & {"SEMI", "ANTI"}
 
 
 @dataclass(frozen=True)
@@ -152,27 +163,35 @@ def _read(tokens: TokenList, name: int, first: int) -> AsOf:
     stop = _stop(tokens, end)
     alias = alias_after(tokens, end, stop)
     after = end if alias is None else alias + 1
-    if not tokens[first].is_name or (after < stop and tokens.word(after) not in _JOINS):
+    if not tokens[first].is_name or (after < stop and tokens.word(after) not in _JOINS | _ENDS):
         hint = "name a column of the other side: FOR SYSTEM_TIME AS OF o.ts"
         raise _refused(tokens, (first, max(end, first + 1)), "as of an expression that is not a column", hint)
-    before = {tokens.word(at) for at in range(max(name - 3, 0), name)}
-    if tokens.word(name - 1) != "JOIN" or before & _OTHERS:
+    kind, at = set(), name - 2
+    while tokens.word(at) in _KINDS:
+        kind.add(tokens.word(at))
+        at -= 1
+    if tokens.word(name - 1) != "JOIN" or kind & {"CROSS", "NATURAL"}:
         hint = "write JOIN s FOR SYSTEM_TIME AS OF o.ts AS v ON o.key = v.key"
-        raise _refused(tokens, (name, end), "other than JOIN or LEFT JOIN", hint)
+        raise _refused(tokens, (name, end), "without ON or USING", hint)
+    if tokens.word(after) == "USING" and tokens.is_symbol(after + 1, "("):
+        listed = after + 2, tokens.partner[after + 1]
+        merged = tuple(tokens[first].name for first, _ in tokens.split(*listed))
+        known = tokens[alias if alias is not None else name].name
+        return AsOf(name, (first, end), known, after, listed, merged, frozenset(kind), using=True)
     if tokens.word(after) != "ON":
         raise ParseError(
             "a temporal join needs a condition that compares the key",
             condition="PARSE_SYNTAX_ERROR",
             sql=tokens.sql,
             span=tokens.span(name, end),
-            hint="add ON o.key = v.key",
+            hint="add ON o.key = v.key, or USING (key)",
         )
     known = tokens[alias if alias is not None else name].name
     on = (after + 1, _end_of_condition(tokens, after + 1, stop))
     keys = [key for part in conjuncts(tokens, *on) if (key := _key(tokens, part, known)) is not None]
     if not keys:
         raise _refused(tokens, on, "without a key", f"compare columns of {known}: ON o.key = {known}.key")
-    return AsOf(name, (first, end), known, after, on, tuple(dict.fromkeys(keys)))
+    return AsOf(name, (first, end), known, after, on, tuple(dict.fromkeys(keys)), frozenset(kind))
 
 
 def _stop(tokens: TokenList, at: int) -> int:
