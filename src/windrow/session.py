@@ -192,6 +192,7 @@ class Session:
         on_late: Literal["keep", "fail"] = "keep",
         on_malformed: Literal["keep", "fail"] = "fail",
         sink: Callable[[], Any] | None = None,
+        args: Mapping[str, Any] | Sequence[Any] = (),
     ) -> Pipeline:
         """Run a script whose live queries start, report, fail and restart together.
 
@@ -210,6 +211,9 @@ class Session:
         sink
             Makes the sink, as :meth:`Relation.start` takes one, of each live query that is not in an INSERT
             INTO. Without it, such queries raise an error.
+        args
+            The values of the parameters ``:name`` by their names, or those of all ``?`` in order. With one
+            checkpoint they must stay the same, as the script must.
 
         Returns
         -------
@@ -227,8 +231,9 @@ class Session:
         made = None if sink is None else lambda: sink_of(sink())
         return start_pipeline(
             self._catalog,
-            lambda: self._gateway((), {}),
+            self._gateway,
             text,
+            args,
             self.execution,
             checkpoint=None if checkpoint is None else Path(checkpoint).resolve(),
             trigger=trigger,

@@ -179,7 +179,6 @@ SELECT STREAM ticker, price FROM trades WHERE price > 10; SELECT STREAM price * 
         (["--live", "--at", "1"], "--at cannot be combined with --live"),
         (["--checkpoint", "x"], "--checkpoint needs --live"),
         (["--trigger", "now"], "--trigger needs --live"),
-        (["--live", "--param", "a=1"], "live queries have no parameters"),
     ],
 )
 def test_options_that_do_not_go_together(before_spark, options, told):

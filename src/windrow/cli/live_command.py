@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from windrow.cli.connection import Connection, SessionFactory, open_session, with_tables
+from windrow.cli.connection import Connection, SessionFactory, open_session, values, with_tables
 from windrow.cli.output.batches import Batches, by_time
 from windrow.cli.output.formats import Format
 from windrow.cli.output.terminal import errors_console
 from windrow.cli.page import Page, Watching
 from windrow.cli.progress import Progress, lines_away
 from windrow.cli.set_aside import lines_of
-from windrow.errors import UsageError, WindrowError
+from windrow.errors import WindrowError
 from windrow.spark.live.reports.progress_report import in_words
 from windrow.spark.live.sinks.sink import Sink
 
@@ -89,12 +89,6 @@ def run_live(
     WindrowError
         Located in the script.
     """
-    if options.params:
-        raise UsageError(
-            "live queries have no parameters",
-            condition="UNKNOWN_OPTION",
-            hint="write the values into the script, which the checkpoint stores",
-        )
     with Progress() as progress:
         progress.begin("starting Spark")
         session = open_session(options, factory)
@@ -114,6 +108,7 @@ def run_live(
                     checkpoint=live.checkpoint,
                     trigger=live.as_spark,
                     sink=lambda: _Rows(live.format, line, watching, turn),
+                    args=values(session.spark, options.params),
                     on_malformed="keep" if live.retains_malformed else "fail",
                 )
             except WindrowError as error:

@@ -7,7 +7,8 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from windrow.statements.inserts import gives_stream
 from windrow.streams.durable_files import flush
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
+from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.query_parts import split_statements
 from windrow.syntax.tokens import TokenList, tokenize
 from windrow.tracebacks import briefly
@@ -140,8 +142,9 @@ class Pipeline(Mapping[str, LiveQuery]):
 
 def start_pipeline(
     catalog: SessionCatalog,
-    gateway: Callable[[], Gateway],
+    gateway: Callable[[Sequence[Any], Mapping[str, Any]], Gateway],
     text: str,
+    args: Mapping[str, Any] | Sequence[Any],
     execution: str,
     *,
     checkpoint: Path | None,
@@ -155,9 +158,9 @@ def start_pipeline(
     Parameters
     ----------
     catalog, gateway, execution
-        Of the session; a gateway for each statement.
-    text
-        The script.
+        Of the session; a gateway for each statement, with its parameters.
+    text, args
+        The script, and the values of its parameters.
     checkpoint, trigger, on_late, on_malformed
         As :meth:`windrow.Session.pipeline` has them.
     sink
@@ -166,13 +169,18 @@ def start_pipeline(
     queries = catalog.queries
     tokens = tokenize(text)
     statements = split_statements(tokens)
-    script = [" ".join(token.text for token in tokens.tokens[start:stop]) for start, stop in statements]
+    given = [_Parameters.of(tokens, statement, args) for statement in statements]
+    script = [
+        " ".join(token.text for token in tokens.tokens[start:stop]) + values.shown
+        for (start, stop), values in zip(statements, given, strict=True)
+    ]
     if checkpoint is not None:
         _refuse_changed(checkpoint, script)
     queries.collected = []
     try:
-        for statement in statements:
-            insert = _run(catalog, gateway(), tokens, statement, execution, sink)
+        for statement, values in zip(statements, given, strict=True):
+            made = gateway(values.positional, values.named)
+            insert = _run(catalog, made, tokens, statement, values.positional, execution, sink)
             if insert is not None:
                 queries.collected.append(insert)
         inserts = queries.collected
@@ -200,11 +208,34 @@ def start_pipeline(
     return Pipeline(_started(queries, inserts, checkpoint, trigger, on_late, on_malformed))
 
 
+@dataclass(frozen=True)
+class _Parameters:
+    """The values of a statement's ``?`` and of the parameters with names, and the text of those it reads."""
+
+    positional: list[Any]
+    named: Mapping[str, Any]
+    shown: str
+
+    @classmethod
+    def of(cls, tokens: TokenList, statement: Range, args: Mapping[str, Any] | Sequence[Any]) -> _Parameters:
+        """Those of one statement among the arguments of the whole script."""
+        start, stop = statement
+        if isinstance(args, Mapping):
+            read = {tokens[at + 1].name for at in range(start, stop - 1) if tokens.is_symbol(at, ":")}
+            shown = [f"{name} = {args[name]!r}" for name in sorted(read & args.keys())]
+            return cls([], args, f" -- {', '.join(shown)}" if shown else "")
+        before = sum(at < start for at in parameter_marks(tokens))
+        until = before + sum(start <= at < stop for at in parameter_marks(tokens))
+        values = list(args[before:until])
+        return cls(values, {}, f" -- {', '.join(map(repr, values))}" if values else "")
+
+
 def _run(
     catalog: SessionCatalog,
     gateway: Gateway,
     tokens: TokenList,
     statement: Range,
+    positional: list[Any],
     execution: str,
     sink: Callable[[], Sink | IntoStream] | None,
 ) -> Insert | None:
@@ -220,7 +251,7 @@ def _run(
     span = tokens.span(start, stop)
     padded = re.sub(r"[^\n]", " ", tokens.sql[: span.start]) + tokens.sql[span.start : span.stop]
     gateway.reopens, gateway.prefers_live = True, is_query
-    plan = run(gateway, padded, [], execution, catalog)._live
+    plan = run(gateway, padded, positional, execution, catalog)._live
     if not is_query:
         return None
     if plan is None:

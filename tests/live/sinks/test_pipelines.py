@@ -136,6 +136,36 @@ def test_the_queries_of_a_pipeline_feed_each_other_and_go_on_together(spark, tra
     session.sql("DROP STREAM trades")
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_a_script_with_parameters_goes_on_with_the_same_values(spark, trading, named):
+    session, _, folder = trading
+    script = f"""
+        CREATE STREAM trades (ROWTIME ts TIMESTAMP, ticker STRING, price INT) LOCATION '{folder}/trades';
+        SELECT STREAM price FROM trades WHERE price > {":low" if named else "?"};
+        SELECT STREAM price FROM trades WHERE price BETWEEN {":low AND :high" if named else "? AND ?"}
+    """
+    values = {"low": 9, "high": 20} if named else [9, 9, 20]
+    made = []
+
+    def sink():
+        made.append(Memory())
+        return made[-1]
+
+    options = {"checkpoint": folder / "checkpoint", "sink": sink, "trigger": {"availableNow": True}}
+    with session.pipeline(script, args=values, **options):
+        pass
+    put(session, (30, "ORCL", 20), (31, "MSFT", 30), (32, "ORCL", 10), (33, "IBM", 1))
+    with session.pipeline(script, args=values, **options):
+        found = [sorted(row["price"] for t in one.batches.values() for row in t.to_pylist()) for one in made]
+    assert found[-2:] == [[10, 20, 30], [10, 20]]
+    with refused("PIPELINE_DIFFERS") as caught:
+        session.pipeline(script, args={"low": 9, "high": 21} if named else [9, 9, 21], **options)
+    assert "statement 3 was" in str(caught.value)
+    with refused("UNBOUND_SQL_PARAMETER"):
+        session.pipeline(script, args={"low": 9} if named else [9, 9], sink=sink)
+    session.sql("DROP STREAM trades")
+
+
 def put(session, *rows):
     values = ", ".join(
         f"('2026-01-01 09:{minute}:00', '{ticker}', {price})" for minute, ticker, price in rows
