@@ -145,6 +145,40 @@ def test_rows_of_a_live_relation_come_by_starting_it(spark, incoming, tmp_path):
             session.sql(text).collect()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        COUNTS,
+        "SELECT s.ts, COUNT(w) AS n FROM s WINDOW BY w AS (TYPE SLIDING PARTITION BY k ORDER BY ts"
+        " START AS s END AS e WHEN e.ts - s.ts = 5)",
+        "SELECT k, SUM(v) AS n FROM s GROUP BY k EMIT STREAM",
+        "SELECT STREAM k, COUNT(*) AS n FROM s GROUP BY k",
+    ],
+)
+@pytest.mark.usefixtures("interpreted")
+def test_directly_after_a_restart_progress_is_that_of_the_last_micro_batch(spark, incoming, tmp_path, text):
+    def started():
+        return (
+            declared(spark, incoming).sql(text).start(tmp_path / "out", checkpoint=tmp_path / "c", **options)
+        )
+
+    options = {"on_unbounded": "ignore", "name": "counting"}
+    query = started()
+    put(incoming, 0, [(0, "a", 1), (1, "b", 1), (4, "a", 2)])
+    put(incoming, 1, [(3, "b", 5), (9, "b", 1)])
+    query.process_all_available()
+    query.stop()
+    last = dict(query.progress)
+    assert last["rows_in"] == 5
+    query = started()
+    first = dict(query.progress)
+    query.stop()
+    for of_now in ("seconds", "rows_per_second", "seconds_behind", "tries"):
+        first.pop(of_now, None)
+        last.pop(of_now, None)
+    assert first == last
+
+
 @pytest.mark.usefixtures("interpreted")
 def test_rows_without_rowtime_and_late_rows_can_fail_the_query(spark, incoming, tmp_path):
     query = declared(spark, incoming).sql(COUNTS).start(Memory(), on_late="fail")

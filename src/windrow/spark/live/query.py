@@ -84,7 +84,6 @@ class LiveQuery:
         refuse_places(name, checkpoint, key, sink_of(sink))
         self.name, self._plan, self._notify = name, plan, notify
         self._spark = plan.gateway.spark
-        self._progress = QueryProgress()
         self._busy = threading.Lock()
         self._has_begun, self._has_ended = threading.Event(), threading.Event()
         self._left: _Left | None = None
@@ -101,6 +100,7 @@ class LiveQuery:
             self._made = partial(micro_batches_of, plan, taking, folder, form, on_late, on_malformed)
             self._batches = self._made()
             self.began_after = self._batches.last
+            self._progress = described(name, plan, self._batches.progress, 0)
             self._reading = ReadLogs(
                 plan, self._batches.identity, folder, is_temporary=self._temporary is not None
             )
@@ -151,10 +151,12 @@ class LiveQuery:
 
     @property
     def progress(self) -> QueryProgress:
-        """The counts of the last micro-batch, and the totals; empty before the first.
+        """The counts of the last micro-batch, also of one before a restart, and the totals; empty before the
+        first.
 
         ``query``: its name; ``batch``: the number of the micro-batch; ``batch_rows_in`` and
-        ``batch_rows_emitted``: rows of this one; ``seconds`` that it took, and ``rows_per_second``;
+        ``batch_rows_emitted``: rows of this one; ``seconds`` that it took, and ``rows_per_second``, which are
+        0 directly after a restart;
         ``frontier``: changes before this instant have been emitted, in ticks, and as a text ``bound``;
         ``bound_in``: which time that is, ``event time``, or with EMIT ``processing time``;
         ``seconds_behind``: by how much it is behind the time of day;
@@ -368,7 +370,8 @@ class LiveQuery:
             while not self._has_begun.wait(_BETWEEN_LOOKS) and time.monotonic() < until:
                 if not self.streaming.isActive or self.streaming.status["message"].startswith(_WAITS):
                     return
-        if not self._progress and self._busy.acquire(timeout=_PATIENCE):
+        is_first = self._batches.last == self.began_after
+        if is_first and self._busy.acquire(timeout=_PATIENCE):
             self._busy.release()
 
     def _stop_with_the_process(self) -> None:

@@ -570,6 +570,8 @@ class EmittedSteps(Steps[_Entries]):
 
         The files of a stream may have more rows than are retained.
         """
+        if (stored := Retained.known(committed)) is not None:
+            return stored
         known, carried = self._known_last, Carried.of(committed)
         states = (
             known.rows.values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -72,15 +73,23 @@ class MicroBatches:
     ----------
     context, steps
         The query, and what its micro-batches do.
-    progress
-        The progress of the last micro-batch.
     """
 
     def __init__(self, context: LiveContext, steps: Steps[Any]) -> None:
         self.context, self.steps = context, steps
         self._checkpoint = context.checkpoint
-        self.progress: dict[str, Any] = {}
+        self._progress: dict[str, Any] | None = None
         self._wrong_clocks = WrongClocks(context.spark, context.plan.catalog)
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """The progress of the last micro-batch, also of one before a restart; empty before the first."""
+        if self._progress is not None:
+            return self._progress
+        last = self._checkpoint.last()
+        with suppress(WindrowError, OSError):  # of state that cannot be read, which a micro-batch reports
+            return {} if last.number < 0 else self._reported(last)
+        return {}
 
     @property
     def settings(self) -> Mapping[str, str]:
@@ -192,12 +201,6 @@ class MicroBatches:
                 raise
             raise self._with_hint(raised, sound) from error.__cause__
         self._wrong_clocks.look(self.streams(), self._checkpoint.last())
-        malformed_in_all = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
-        rows_in, used, buffered, late = (
-            self.progress[f"rows_{name}"] for name in ("in", "used", "buffered", "late")
-        )
-        account = Account(rows_in + malformed_in_all, used, buffered, late, malformed_in_all)
-        self.progress |= account.counts
 
     @cached_property
     def _uncomputable(self) -> Uncomputable:
@@ -243,28 +246,28 @@ class MicroBatches:
             if advanced.output is not None:
                 emitted = write_output(self.context, advanced.output, number, emitted_before)
             manifest = advanced.store()
-            counts = {**manifest.counts, "rows_emitted": emitted_before + emitted}
+            own = {"batch_rows_in": entries.count, "batch_rows_emitted": emitted}
+            counts = {**manifest.counts, **own, "rows_emitted": emitted_before + emitted}
+            counts |= self.steps.retained(manifest).counts
             committed = self._checkpoint.commit(replace(manifest, counts=counts))
         finally:
             self.steps.release()
-        retained = self.steps.retained(committed)
-        self.progress = {
-            "batch": number,
-            "batch_rows_in": entries.count,
-            "batch_rows_emitted": emitted,
-            "frontier": committed.frontier,
-            **self._counted(committed, retained.waiting),
-            "rows_in_windows": retained.rows,
-            "state_bytes": self._checkpoint.size(committed),
-            **retained.besides,
-        }
+        self._progress = self._reported(committed)
 
-    @staticmethod
-    def _counted(committed: CommittedBatch, buffered: int) -> dict[str, int]:
-        """The account after a micro-batch, with so many buffered rows, and the other counts."""
-        counts = committed.counts
-        account = Account(counts["rows_in"], counts["rows_used"], buffered, counts["rows_late"])
+    def _reported(self, committed: CommittedBatch) -> dict[str, Any]:
+        """The progress of a committed micro-batch, with its account."""
+        retained, counts = self.steps.retained(committed), committed.counts
+        malformed = sum(pq.read_metadata(path).num_rows for path in self.side_files("malformed"))
+        rows_in, used, late = (counts[f"rows_{name}"] for name in ("in", "used", "late"))
+        account = Account(rows_in + malformed, used, retained.waiting, late, malformed)
         return {
+            "batch": committed.number,
+            "batch_rows_in": counts.get("batch_rows_in", 0),
+            "batch_rows_emitted": counts.get("batch_rows_emitted", 0),
+            "frontier": committed.frontier,
             **{name: count for name, count in counts.items() if name.startswith("rows_")},
             **account.counts,
+            **retained.counts,
+            "state_bytes": self._checkpoint.size(committed),
+            **retained.besides,
         }

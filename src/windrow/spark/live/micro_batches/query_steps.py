@@ -51,6 +51,9 @@ class Advanced:
     store: Callable[[], CommittedBatch]
 
 
+_COUNTS = ("rows_buffered", "rows_in_windows")
+
+
 @dataclass(frozen=True)
 class Retained:
     """How many rows are buffered, and in windows or operators, after a micro-batch; and other reported
@@ -60,6 +63,17 @@ class Retained:
     waiting: int
     rows: int
     besides: Mapping[str, int | None] = field(default_factory=dict)
+
+    @staticmethod
+    def known(committed: CommittedBatch) -> Retained | None:
+        """As the manifest has it; None in those of earlier versions."""
+        waiting, rows = map(committed.counts.get, _COUNTS)
+        return None if waiting is None or rows is None else Retained(waiting, rows)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The same for a manifest."""
+        return dict(zip(_COUNTS, (self.waiting, self.rows), strict=True))
 
 
 class Steps(ABC, Generic[Entries]):
@@ -83,7 +97,7 @@ class Steps(ABC, Generic[Entries]):
 
     @abstractmethod
     def retained(self, committed: CommittedBatch) -> Retained:
-        """The retained rows after a micro-batch."""
+        """The retained rows after a micro-batch, which may not have been committed yet."""
 
     @abstractmethod
     def state(self, committed: CommittedBatch) -> QueryState:

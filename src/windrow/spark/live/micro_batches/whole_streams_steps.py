@@ -138,7 +138,8 @@ class WholeStreamsSteps(Steps[_Entries]):
     def judge(self, batch: DataFrame, before: CommittedBatch) -> _Entries:
         """Read the entries, and judge them; rows are late within the allowed disorder, too."""
         collected = self._entries.read(batch, before)
-        counts = dict(before.counts)
+        own = (_SEEN, _LATE)
+        counts = {name: count for name, count in before.counts.items() if name.startswith(own)}
         fed = self._tables(is_first=before.number < 0)
         late: dict[str, pa.Table | None] = {}
         for name, one in collected.found.items():
@@ -163,6 +164,8 @@ class WholeStreamsSteps(Steps[_Entries]):
 
     def retained(self, committed: CommittedBatch) -> Retained:
         """The state of the operators."""
+        if (known := Retained.known(committed)) is not None:
+            return known
         carry = self._state(committed).carry
         return Retained(0, 0 if carry is None else sum(map(sum, carry.retained)))
 

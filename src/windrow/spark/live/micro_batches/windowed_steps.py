@@ -166,12 +166,15 @@ class WindowedSteps(Steps[CollectedBatch]):
 
     def retained(self, committed: CommittedBatch) -> Retained:
         """The rows buffered for windows and clauses, and those that they retain."""
+        if (known := Retained.known(committed)) is not None:
+            return known
         states, behind = self._states(committed), self._behind
         after = {} if behind is None else behind.state.counts(committed)
         waiting = self._waiting(states) + (0 if behind is None else behind.waiting(committed))
         rows = sum(int(state.retained.alive.sum()) for state in states.values())
         rows += sum(count for name, count in after.items() if name.startswith("window"))
-        return Retained(waiting, rows + (0 if self._carried is None else self._carried.rows))
+        carried = Carried.of(committed)
+        return Retained(waiting, rows + (0 if carried is None else carried.rows))
 
     def state(self, committed: CommittedBatch) -> QueryState:
         """The state after a micro-batch."""
