@@ -36,6 +36,8 @@ class VaryingRelation(Relation):
     ----------
     order
         The places of the columns by which the rows at an instant are sorted.
+    sorted_by
+        The relation with more columns, by which its rows are sorted, and their names; None without.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class VaryingRelation(Relation):
         *,
         live: LivePlan | None = None,
         order: Sequence[tuple[int, OrderItem]] = (),
+        sorted_by: tuple[VaryingRelation, Sequence[str]] | None = None,
     ) -> None:
         self._temporal, self.made_of, self._live, self._order = temporal, temporal, live, order
+        self._sorted_by = sorted_by
         self._explained, self._gateway, self._is_plan, self._ordered = plan, gateway, False, None
 
     @property
@@ -59,6 +63,9 @@ class VaryingRelation(Relation):
     def df(self) -> DataFrame:  # type: ignore[override]
         """The rows at the last instant of the logs."""
         with self._gateway.translated():
+            if self._sorted_by is not None:
+                wide, keys = self._sorted_by
+                return wide._temporal.now(wide._order).drop(*keys)
             return self._temporal.now(self._order)
 
     def at(self, instant: Any = None, *, ptime: Any = None) -> Relation:
@@ -66,7 +73,11 @@ class VaryingRelation(Relation):
         if ptime is not None:
             raise _other_time("rowtime", "relation.at(instant)")
         tick = tick_of(self._gateway, self._temporal.scale, instant)
-        rows = self._temporal.at(tick, self._order)
+        if self._sorted_by is not None:
+            wide, keys = self._sorted_by
+            rows = wide._temporal.at(tick, wide._order).drop(*keys)
+        else:
+            rows = self._temporal.at(tick, self._order)
         return Relation(rows, f"{self._plan}\n\nat {instant}", self._gateway)
 
     @property

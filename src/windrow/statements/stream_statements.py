@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 
@@ -10,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from windrow.algebra.continuous import Query, Reader, StreamQuery
 from windrow.algebra.names import piece_of
-from windrow.algebra.output_order import output_order
+from windrow.algebra.output_order import output_order, with_keys
 from windrow.algebra.rewriting.changing import refuse_changing
 from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, WindrowError, no_column
@@ -230,10 +231,38 @@ def _run_query(
     if isinstance(result, TimeVarying):
         assert isinstance(query, Query)
         order = output_order(tokens, *query.tokens, result.names)
-        return VaryingRelation(result, plan, gateway, live=as_live, order=order)
+        wide = None if is_explained else _sorted_by(context, tokens, query, result)
+        return VaryingRelation(result, plan, gateway, live=as_live, order=order, sorted_by=wide)
     if isinstance(result, Stream):
         return StreamRelation(result, plan, gateway, live=as_live)
     return Relation(result, plan, gateway, live=as_live)
+
+
+def _sorted_by(
+    context: StatementContext, tokens: TokenList, query: Query, result: TimeVarying
+) -> tuple[VaryingRelation, Sequence[str]] | None:
+    """The relation with the keys of ORDER BY that are not selected as columns; None without such keys."""
+    start, stop = query.tokens
+    found = with_keys(tokens, start, stop, result.names, context.tokens)
+    if found is None:
+        return None
+    text, place, keys = found
+    error: WindrowError | None = None
+    if keys:
+        try:
+            with context.gateway.instead(text) as read:
+                wide = context.run_query(read)
+            if isinstance(wide, VaryingRelation):
+                return wide, keys
+        except WindrowError as caught:
+            error = caught
+    raise NotSupportedError(
+        f"ORDER BY {tokens.text(*place)}, which is not selected, is not supported here",
+        condition="UNSUPPORTED_QUERY",
+        sql=tokens.sql,
+        span=tokens.span(*place),
+        hint="select it, or sort the rows: relation.df.orderBy(…)",
+    ) from error
 
 
 def _no_view_of_changes(tokens: TokenList, query: Query) -> NotSupportedError:
