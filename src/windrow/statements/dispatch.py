@@ -18,7 +18,12 @@ from windrow.statements.definitions.session_functions import (
     calls_functions,
 )
 from windrow.statements.definitions.stored_text import refuse_files
-from windrow.statements.definitions.stored_views import create_stored_view, with_stored_views
+from windrow.statements.definitions.stored_views import (
+    altered_as_created,
+    create_stored_view,
+    shown_as_created,
+    with_stored_views,
+)
 from windrow.statements.definitions.view_expansion import may_read_expanded
 from windrow.statements.emit_statements import (
     may_be_view,
@@ -30,12 +35,15 @@ from windrow.statements.steps import run_steps
 from windrow.syntax.compounds import parse_compound
 from windrow.syntax.nodes import Range
 from windrow.syntax.query_parts import split_statements
+from windrow.syntax.sqltext import SqlText
 from windrow.syntax.tokens import tokenize
 from windrow.syntax.written_lengths import may_write_lengths, written_lengths
 
 __all__ = ["check", "run"]
 
 _VIEW = re.compile(r"\bview\b", re.IGNORECASE)
+_ALTERED = re.compile(r"\s*alter\s+view\b", re.IGNORECASE)
+_SHOWN = re.compile(r"\s*show\s+create\s+table\b", re.IGNORECASE)
 _COMPOUND = re.compile(r"(?:\s|--[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*begin\b", re.IGNORECASE)
 
 
@@ -82,6 +90,12 @@ def _run_alone(
         left = positional if evaluated is None else []
         if may_name_files(read):
             refuse_files(tokenize(read))
+        if (created := _as_created(gateway, catalog, read)) is not None:
+            with gateway.instead(created) as replaced:
+                return _run_alone(gateway, replaced, left, execution, catalog)
+        shown = shown_as_created(gateway, read) if _SHOWN.match(read) else None
+        if shown is not None:
+            return Relation(shown, "the statement that makes a permanent view", gateway)
         stored = _stored_view(gateway, catalog, read, left, execution)
         if stored is not None:
             return stored
@@ -119,10 +133,17 @@ def _evaluated(gateway: Gateway, catalog: Catalog | None, text: str) -> Iterator
         yield read
 
 
+def _as_created(gateway: Gateway, catalog: Catalog | None, text: str) -> SqlText | None:
+    """ALTER VIEW of a temporary view that only a Windrow session evaluates, as CREATE OR REPLACE."""
+    if catalog is None or _ALTERED.match(text) is None:
+        return None
+    return altered_as_created(gateway, catalog, text, lambda query: is_ours(gateway, catalog, query))
+
+
 def _stored_view(
     gateway: Gateway, catalog: Catalog | None, text: str, positional: list[Any], execution: str
 ) -> Relation | None:
-    """Run CREATE VIEW over something that only a Windrow session evaluates; None for any other statement."""
+    """Run CREATE VIEW or ALTER VIEW over what only a Windrow session evaluates; None for others."""
     if _VIEW.search(text) is None:
         return None
     known = catalog or Catalog()

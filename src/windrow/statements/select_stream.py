@@ -6,10 +6,14 @@ Over recorded streams it is a table; live it emits the rows that punctuation mak
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import hashlib
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from windrow.algebra.continuous import ChangelogOf, Continuous, Query, Reader, StreamQuery, WindowedStream
+from windrow.algebra.names import verbatim
+from windrow.algebra.rewriting.edits import Edits
 from windrow.algebra.rewriting.nested_streams import nested_selects, without_words
 from windrow.errors import AnalysisError, NotSupportedError, Span, WindrowError
 from windrow.explain.explain_live import how_blocking
@@ -21,18 +25,30 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live import WholeStreamsPlan, is_blocking
 from windrow.spark.logs.session_streams import Stream
 from windrow.statements.clauses_over_streams import has_windows_of_time
+from windrow.syntax.cql_clauses import TO_STREAM, alias_after, begins_relation
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import quoted
+from windrow.syntax.query_parts import begins_window_by, level_around
+from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.streams.other_dialects import Spelled
 from windrow.syntax.tokens import TokenList, tokenize
 
 __all__ = [
+    "may_stand_below_clauses",
     "misplaced_within",
     "refuse_gathering_inside",
     "run_blocking",
     "selects_inside",
     "with_streams_as_rows",
+    "with_streams_below_clauses",
 ]
+
+_IN_BRACKETS = re.compile(r"\(\s*(select\s+stream\b|[idr]stream\s*\()", re.IGNORECASE)
+_BELOW = "__windrow_below_"
+
+
+def may_stand_below_clauses(text: str) -> bool:
+    """Whether a text may have a stream in brackets."""
+    return _IN_BRACKETS.search(text) is not None
 
 
 def selects_inside(catalog: Catalog, tokens: TokenList, statement: Range) -> list[int]:
@@ -60,6 +76,68 @@ def with_streams_as_rows(gateway: Gateway, catalog: Catalog, text: str) -> Itera
         return
     with gateway.instead(without_words(tokens, selects)) as read:
         yield read
+
+
+@contextmanager
+def with_streams_below_clauses(
+    gateway: Gateway, catalog: Catalog, text: str, run_query: Callable[[str, Catalog], Relation]
+) -> Iterator[tuple[str, Catalog] | None]:
+    """The text with a name in place of each ``(SELECT STREAM … [window] …)`` and ``(ISTREAM(…))`` whose rows
+    a clause reads, and the catalog with these names; None for others.
+
+    Parameters
+    ----------
+    run_query
+        Runs a statement with such a catalog.
+    """
+    tokens = tokenize(text)
+    start = 1 if tokens.word(0) == "EXPLAIN" else 0
+    streams = [at for at in range(start, len(tokens)) if tokens.word(at) in TO_STREAM]
+    read = [
+        at
+        for at in (*selects_inside(catalog, tokens, (start, len(tokens))), *streams)
+        if tokens.parent[at] == at - 1
+        and begins_relation(tokens, at - 1)
+        and has_windows_of_time(tokens, (at, tokens.partner[at - 1]), catalog)
+        and _is_below_clause(tokens, at - 1)
+    ]
+    if not read:
+        yield None
+        return
+    # a view reads them later, other names end with the statement
+    known = catalog if tokens.word(0) == "CREATE" else catalog.as_it_is()
+    edits = Edits(tokens)
+    asked = gateway.plan_only, gateway.checks, gateway.prefers_live
+    for at in read:
+        close = tokens.partner[at - 1]
+        inside = verbatim(tokens, tokens[at].start, tokens[close].start)
+        name = f"{_BELOW}{hashlib.sha256(inside.render().encode()).hexdigest()[:16]}"
+        gateway.plan_only = gateway.checks = gateway.prefers_live = False
+        try:
+            with gateway.instead(
+                SqlText.of(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS ", inside)
+            ) as create:
+                run_query(create, known)
+        finally:
+            gateway.plan_only, gateway.checks, gateway.prefers_live = asked
+        edits.instead.update({one: SqlText() for one in range(at, close + 1)})
+        edits.instead[at - 1] = SqlText.of(f"{name} ")
+    with gateway.instead(edits.text(0, len(tokens))) as named:
+        yield named, known
+
+
+def _is_below_clause(tokens: TokenList, bracket: int) -> bool:
+    """Whether a clause reads the rows of a query in brackets, and of nothing else."""
+    close = tokens.partner[bracket]
+    alias = alias_after(tokens, close + 1, len(tokens))
+    after = close + 1 if alias is None else alias + 1
+    if tokens.word(after) == "MATCH_RECOGNIZE" or tokens.word(close + 1) == "MATCH_RECOGNIZE":
+        return True
+    level = tokens.level(close + 1, level_around(tokens, bracket)[1])
+    clause = next((at for at in level if begins_window_by(tokens, at)), None)
+    beside = {tokens.word(at) for at in level if clause is not None and at < clause} & {"JOIN", "LATERAL"}
+    has_comma = tokens.is_symbol(after, ",")
+    return clause is not None and tokens.word(bracket - 1) == "FROM" and not beside and not has_comma
 
 
 def refuse_gathering_inside(reader: Reader, query: Continuous) -> None:

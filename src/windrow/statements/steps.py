@@ -19,7 +19,7 @@ from windrow.algebra.rewriting.nested_streams import may_nest_streams
 from windrow.errors import WindrowError
 from windrow.explain.explain_live import explain_live
 from windrow.explain.explained import explain
-from windrow.relation import Relation, as_plan
+from windrow.relation import Relation, as_plan, no_rows
 from windrow.relation_kinds import LiveRelation
 from windrow.spark.analysis.own_aggregates import own_aggregates
 from windrow.spark.catalog import Catalog
@@ -45,6 +45,7 @@ from windrow.statements.definitions.session_functions import (
     may_call_functions,
     with_functions,
 )
+from windrow.statements.definitions.shown_views import described, may_show_views, shown
 from windrow.statements.definitions.temporary_views import create_view, query_of, view_query
 from windrow.statements.definitions.view_expansion import may_read_expanded, with_expanded
 from windrow.statements.emit_statements import (
@@ -56,10 +57,19 @@ from windrow.statements.emitted_views import with_emitting_views
 from windrow.statements.named_streams.insert import insert
 from windrow.statements.naming import refresh
 from windrow.statements.past_relations import past_relations, with_past
-from windrow.statements.select_stream import with_streams_as_rows
+from windrow.statements.select_stream import (
+    may_stand_below_clauses,
+    with_streams_as_rows,
+    with_streams_below_clauses,
+)
 from windrow.statements.statement_context import StatementContext
 from windrow.statements.stream_statements import has_stream_words, is_continuous, run_continuous
-from windrow.statements.temporal_joins import may_join_versions, with_versions, without_ours
+from windrow.statements.temporal_joins import (
+    may_join_versions,
+    view_of_versions,
+    with_versions,
+    without_ours,
+)
 from windrow.statements.written_results import may_write_result, with_result
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
@@ -155,6 +165,16 @@ def _name_files(one: _Statement) -> Relation | None:
     """Files in FROM become views."""
     read = with_files(one.gateway, one.text)
     return None if read is None else one.through(one.gateway.instead(read))
+
+
+def _show_views(one: _Statement) -> Relation | None:
+    """DESCRIBE of a view that Spark does not have, and SHOW VIEWS with such."""
+    if one.streams is None or not may_show_views(one.text):
+        return None
+    tokens = tokenize(one.text)
+    statement = only_statement(tokens)
+    found = described(one.gateway, one.streams, tokens, statement, one.query)
+    return found or shown(one.gateway, one.streams, tokens, statement)
 
 
 def _define_function(one: _Statement) -> Relation | None:
@@ -260,6 +280,8 @@ def _join_versions(one: _Statement) -> Relation | None:
     with with_past(one.gateway, one.streams, one.text) as past:
         if past is not None:
             return run_steps(one.gateway, past[0], [], one.execution, past[1])
+    if view_of_versions(one.gateway, one.streams, one.text, one.query):
+        return no_rows(one.gateway)
     with with_versions(one.gateway, one.streams, one.text) as read:
         return None if read is None else without_ours(one.rewritten(read))
 
@@ -285,6 +307,18 @@ def _name_table_functions(one: _Statement) -> Relation | None:
     if not calls_table_functions(one.text, one.catalog.functions):
         return None
     return one.through(_without_table_functions(one.gateway, one.text, one.execution, one.catalog))
+
+
+def _name_streams_below_clauses(one: _Statement) -> Relation | None:
+    """SELECT STREAM over windows in brackets, whose rows a clause reads, becomes a stream with a name."""
+    if one.streams is None or not (may_stand_below_clauses(one.text) and may_be_ours(one.text)):
+        return None
+
+    def run_query(text: str, catalog: Catalog) -> Relation:
+        return run_steps(one.gateway, text, [], one.execution, catalog)
+
+    with with_streams_below_clauses(one.gateway, one.streams, one.text, run_query) as found:
+        return None if found is None else run_query(*found)
 
 
 def _cut_clauses(one: _Statement) -> Relation | None:
@@ -363,6 +397,7 @@ def _run_clauses(one: _Statement) -> Relation:
 
 _STEPS: tuple[Callable[[_Statement], Relation | None], ...] = (
     _name_files,
+    _show_views,
     _define_function,
     _inline_functions,
     _nest_queries,
@@ -373,6 +408,7 @@ _STEPS: tuple[Callable[[_Statement], Relation | None], ...] = (
     _join_versions,
     _emit,
     _name_table_functions,
+    _name_streams_below_clauses,
     _cut_clauses,
     _read_sequence,
     _read_streams,

@@ -55,3 +55,22 @@ def test_two_clauses_may_read_one_view_before_windows_in_brackets(spark, tmp_pat
     changed, meant = total(found), total([whole.changelog("diff").to_arrow()])
     assert +changed
     assert (+changed, -changed) == (+meant, -meant)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT STREAM ts, k, v + 1 AS v FROM s [NOW] WHERE v > 1",
+        "SELECT STREAM a.ts, a.k, a.v + 1 AS v FROM s [NOW] AS a WHERE a.v > 1",
+        "RSTREAM(SELECT ts, k, v + 1 AS v FROM s [NOW] WHERE v > 1)",
+    ],
+)
+@pytest.mark.usefixtures("interpreted")
+def test_a_recorded_stream_over_windows_in_brackets_stands_below_a_clause(spark, inner):
+    session = recorded(
+        spark, {"s": ended(S)}, None, ["CREATE OR REPLACE TEMPORARY VIEW made AS " + VIEWS["computed"]]
+    )
+    found = session.sql(RUNS.replace("made", f"({inner}) AS q")).to_arrow()
+    assert rows_of([found]) == rows_of([session.sql(RUNS).to_arrow()])
+    assert found.num_rows
+    assert not any("below" in row["name"] for row in session.sql("SHOW STREAMS").collect())

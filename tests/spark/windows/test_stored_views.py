@@ -118,9 +118,49 @@ def test_it_is_replaced_kept_altered_and_dropped(session):
     assert rows(session, "SELECT DISTINCT * FROM averages") == [("a",), ("b",)]
     session.sql("ALTER VIEW averages AS SELECT 7 AS seven")
     assert rows(session, "SELECT * FROM averages") == [(7,)]
+    query = f"SELECT s.k, s.i, AVG(w.v) AS a FROM rows_of_views {CLAUSE}"
+    session.sql(f"ALTER VIEW averages AS {query}")
+    assert rows(session, "SELECT * FROM averages") == AVERAGES
+    session.sql(f"ALTER VIEW averages SELECT s.k FROM rows_of_views {CLAUSE}")
+    assert rows(session, "SELECT DISTINCT * FROM averages") == [("a",), ("b",)]
+    assert [row[0] for row in session.sql("DESCRIBE averages").collect()] == ["k"]
     session.sql("DROP VIEW averages")
     with pytest.raises(WindrowError, match="TABLE_OR_VIEW_NOT_FOUND"):
         session.sql("SELECT * FROM averages")
+    with pytest.raises(WindrowError, match="NOT_FOUND"):
+        session.sql(f"ALTER VIEW averages AS {query}")
+
+
+def test_its_own_query_is_shown(session):
+    session.sql(
+        f"CREATE VIEW averages (k COMMENT 'a key', a) COMMENT 'all' TBLPROPERTIES ('x' = '1') AS"
+        f" SELECT s.k, AVG(w.v) FROM rows_of_views {CLAUSE}"
+    )
+    before = rows(session, "SELECT * FROM averages")
+    (shown,) = session.sql("SHOW CREATE TABLE averages").first()
+    assert "raise_error" not in shown
+    assert "windrow.query" not in shown
+    assert CLAUSE in shown
+    assert "'x' = '1'" in shown
+    session.sql("DROP VIEW averages")
+    session.sql(shown)
+    assert rows(session, "SELECT * FROM averages") == before
+    assert ("k", "string", "a key") in rows(session, "DESCRIBE averages")
+
+
+def test_views_that_change_over_time_are_shown_and_altered(session):
+    session.sql("CREATE OR REPLACE STREAM seen (ROWTIME i INT UNIT SECONDS, v DOUBLE) FROM rows_of_views")
+    session.sql("CREATE OR REPLACE TEMPORARY VIEW now_seen AS SELECT MAX(v) AS m FROM seen [RANGE 5]")
+    assert rows(session, "DESCRIBE now_seen") == [("m", "double", None)]
+    assert rows(session, "SHOW COLUMNS IN now_seen") == [("m",)]
+    assert rows(session, "SHOW VIEWS LIKE 'now*'") == [("", "now_seen", True)]
+    assert ("", "now_seen", True) in rows(session, "SHOW TABLES")
+    session.sql("ALTER VIEW now_seen AS SELECT COUNT(*) AS n FROM seen [RANGE UNBOUNDED]")
+    assert rows(session, "SELECT n > 0 FROM now_seen") == [(True,)]
+    session.sql("ALTER VIEW now_seen AS SELECT 3 AS three")
+    assert rows(session, "SELECT * FROM now_seen") == [(3,)]
+    session.sql("DROP VIEW now_seen")
+    session.sql("DROP STREAM seen")
 
 
 def test_columns_that_a_table_gets_later_are_not_in_it(session):

@@ -26,6 +26,7 @@ __all__ = [
     "RelationName",
     "called_name",
     "ddl",
+    "is_temporary",
     "literal",
     "names_of_relations",
     "qualified",
@@ -143,7 +144,7 @@ def qualified(gateway: Gateway, catalog: Catalog, tokens: TokenList, body: Range
         alone = name.parts[0] if len(name.parts) == 1 else ""
         if name.is_cte:
             continue
-        if alone and (alone.lower() in catalog.names or _is_temporary(gateway, alone)):
+        if alone and (alone.lower() in catalog.names or is_temporary(gateway, alone)):
             kind = of.split()[-1].upper()
             hint = f"store it as a table or a permanent view first, or create a TEMPORARY {kind}"
             raise _of_this_session(tokens, name.at, of, f"the temporary view {alone}", hint)
@@ -221,7 +222,8 @@ def whole_name(gateway: Gateway, name: Sequence[str]) -> list[str]:
     return [*known[: max(3 - len(name), 0)], *name]
 
 
-def _is_temporary(gateway: Gateway, name: str) -> bool:
+def is_temporary(gateway: Gateway, name: str) -> bool:
+    """Whether a temporary view of Spark has the name."""
     catalog = gateway.spark.catalog
     return catalog.tableExists(quoted(name)) and catalog.getTable(quoted(name)).isTemporary
 

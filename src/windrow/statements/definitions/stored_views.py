@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from windrow.algebra.names import verbatim
+from pyspark.sql import DataFrame
+
+from windrow.algebra.names import piece_of, verbatim
 from windrow.errors import AnalysisError
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation
@@ -21,6 +23,7 @@ from windrow.statements.composed import RunQuery, located
 from windrow.statements.definitions.stored_text import (
     RelationName,
     ddl,
+    is_temporary,
     literal,
     names_of_relations,
     qualified,
@@ -35,7 +38,7 @@ from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.table_functions import is_table_argument, refuse_table_in_brackets
 from windrow.syntax.tokens import TokenList, tokenize
 
-__all__ = ["create_stored_view", "with_stored_views"]
+__all__ = ["altered_as_created", "create_stored_view", "shown_as_created", "with_stored_views"]
 
 _QUERY = "windrow.query"
 """The property with the number of the parts of the query, and before a dot and their numbers those."""
@@ -136,7 +139,8 @@ def create_stored_view(
     run_query: RunQuery,
     is_ours: Callable[[str], bool],
 ) -> Relation | None:
-    """CREATE VIEW of a query with a clause of ours, or over such a view; None for any other statement.
+    """CREATE VIEW and ALTER VIEW of a query with a clause of ours, or over such a view; None for any other
+    statement.
 
     Parameters
     ----------
@@ -183,24 +187,99 @@ def create_stored_view(
         f"CAST(NULL AS {ddl(field.dataType)}) AS {quoted(field.name)}" for field in planned.schema.fields
     )
     fails = SqlText.of(f"SELECT {nulls} FROM VALUES (1) WHERE raise_error({literal(message)}) IS NULL")
-    frame = gateway.sql(
-        SqlText.of(_with_properties(tokens, (statement[0], body[0] - 1), query), " AS ", fails)
-    )
+    if tokens.word(statement[0]) == "ALTER":
+        view = piece_of(tokens, *name.at, " ")
+        # between both Spark has the old text, by which readers know whether these properties are of it
+        gateway.sql(SqlText.of("ALTER VIEW ", view, f" SET TBLPROPERTIES ({_properties(query)})"))
+        frame = gateway.sql(SqlText.of("ALTER VIEW ", view, " AS ", fails))
+    else:
+        before = _with_properties(tokens, (statement[0], body[0] - 1), query)
+        frame = gateway.sql(SqlText.of(before, " AS ", fails))
     return Relation(frame, f"a permanent view: {shown}", gateway)
 
 
+def altered_as_created(
+    gateway: Gateway, catalog: Catalog, text: str, is_ours: Callable[[str], bool]
+) -> SqlText | None:
+    """``CREATE OR REPLACE TEMPORARY VIEW v AS …`` for ALTER VIEW of a temporary view, if it has a query with
+    a clause of ours or is to get one; None for any other statement.
+    """
+    tokens = tokenize(text)
+    found = _altered(tokens, (0, len(tokens)))
+    if found is None:
+        return None
+    (name, body), kind = found, ""
+    if len(name.parts) == 2 and name.parts[0].lower() == "global_temp":
+        kind = "GLOBAL "
+    elif len(name.parts) > 1:
+        return None
+    view = name.parts[-1].lower()
+    known = (catalog.relations, catalog.definitions, catalog.sequences, catalog.expanded, catalog.texts)
+    is_known = not kind and any(view in views for views in known)
+    if not is_known and not (is_ours(tokens.text(*body)) and (kind or is_temporary(gateway, view))):
+        return None
+    at = name.at[1] - 1
+    head = f"CREATE OR REPLACE {kind}TEMPORARY VIEW "
+    return SqlText.of(
+        head, piece_of(tokens, at, at + 1), " AS ", verbatim(tokens, tokens[body[0]].start, len(text))
+    )
+
+
+def shown_as_created(gateway: Gateway, text: str) -> DataFrame | None:
+    """SHOW CREATE TABLE of a permanent view of ours, with its query; None for any other statement."""
+    tokens = tokenize(text)
+    if [tokens.word(at) for at in range(3)] != ["SHOW", "CREATE", "TABLE"] or not tokens.is_name(3):
+        return None
+    name = _named(tokens, 3, len(tokens))
+    query = _query_of(gateway, name.parts)
+    if query is None:
+        return None
+    (row,) = gateway.sql(SqlText.of(piece_of(tokens, 0, len(tokens)))).collect()
+    shown = tokenize(row[0])
+    end = next(at for at in shown.level(0, len(shown)) if shown.word(at) == "AS")
+    head, at = row[0][: shown[end].stop], shown.places("TBLPROPERTIES")
+    if at:
+        first, last = at[0] + 2, shown.partner[at[0] + 1]
+        pairs = [shown.text(*pair) for pair in shown.split(first, last)]
+        own = [pair for pair in pairs if not pair.startswith(f"'{_QUERY}")]
+        listed = f"TBLPROPERTIES (\n  {f',{chr(10)}  '.join(own)})\n" if own else ""
+        rest = head[shown[last].stop :].lstrip()
+        head = f"{head[: shown[at[0]].start]}{listed}{rest}"
+    return gateway.spark.createDataFrame([(f"{head} {query}\n",)], "createtab_stmt STRING")
+
+
 def _head(tokens: TokenList, statement: Range) -> tuple[RelationName, Range] | None:
-    """The name of CREATE [OR REPLACE] VIEW and its query; None for temporary views and other statements."""
+    """The name of CREATE [OR REPLACE] VIEW or ALTER VIEW and its query; None for temporary views and other
+    statements.
+    """
+    if tokens.word(statement[0]) == "ALTER":
+        return _altered(tokens, statement)
     words, stop = create_words(tokens, *statement, "VIEW"), statement[1]
     if words is None or words.is_temporary:
         return None
-    at = words.name_at
+    name = _named(tokens, words.name_at, stop)
+    body = next((index + 1 for index in tokens.level(name.at[1], stop) if tokens.word(index) == "AS"), None)
+    return None if body is None or body >= stop else (name, (body, stop))
+
+
+def _altered(tokens: TokenList, statement: Range) -> tuple[RelationName, Range] | None:
+    """The name of ``ALTER VIEW v [AS] query`` and its query."""
+    start, stop = statement
+    if [tokens.word(start), tokens.word(start + 1)] != ["ALTER", "VIEW"] or not tokens.is_name(start + 2):
+        return None
+    name = _named(tokens, start + 2, stop)
+    at = name.at[1] + (tokens.word(name.at[1]) == "AS")
+    is_query = tokens.word(at) in ("SELECT", "WITH", "FROM", "TABLE", "VALUES") or tokens.is_symbol(at, "(")
+    return (name, (at, stop)) if is_query and tokens.word(at + 1) != "SCHEMA" else None
+
+
+def _named(tokens: TokenList, at: int, stop: int) -> RelationName:
+    """The name of up to three parts that begins at a token."""
     last, parts = at + 1, [tokens[at].name]
     while tokens.is_symbol(last, ".") and last + 1 < stop:
         parts.append(tokens[last + 1].name)
         last += 2
-    body = next((index + 1 for index in tokens.level(last, stop) if tokens.word(index) == "AS"), None)
-    return None if body is None or body >= stop else (RelationName(tuple(parts), (at, last)), (body, stop))
+    return RelationName(tuple(parts), (at, last))
 
 
 def _columns(tokens: TokenList, name: RelationName) -> list[Range]:
@@ -232,11 +311,16 @@ def _refuse_recursion(
             _refuse_recursion(gateway, tokens, view, inner, depth + 1)
 
 
-def _with_properties(tokens: TokenList, head: Range, query: str) -> SqlText:
-    """The words before AS, with the query among the properties."""
+def _properties(query: str) -> str:
+    """The query in parts, as properties."""
     parts = [query[at : at + _PART] for at in range(0, len(query), _PART)]
     pairs = {_QUERY: str(len(parts)), **{f"{_QUERY}.{number}": part for number, part in enumerate(parts)}}
-    listed = ", ".join(f"{literal(key)} = {literal(value)}" for key, value in pairs.items())
+    return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in pairs.items())
+
+
+def _with_properties(tokens: TokenList, head: Range, query: str) -> SqlText:
+    """The words before AS, with the query among the properties."""
+    listed = _properties(query)
     start, stop = tokens[head[0]].start, tokens[head[1] - 1].stop
     for at in tokens.level(*head):
         if tokens.word(at) == "TBLPROPERTIES" and tokens.is_symbol(at + 1, "("):

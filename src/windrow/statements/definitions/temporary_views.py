@@ -50,9 +50,6 @@ def view_query(tokens: TokenList, statement: Range) -> Range | None:
             "a materialized view over windows",
             "write CREATE TABLE … AS, or CREATE TEMPORARY VIEW",
         )
-    if words[:2] == ["ALTER", "VIEW"]:
-        hint = "write CREATE OR REPLACE VIEW … AS, or CREATE OR REPLACE TEMPORARY VIEW … AS"
-        raise unsupported_statement(tokens, start, "ALTER VIEW to a query with windows", hint)
     if words[:1] != ["CREATE"] or "VIEW" not in words:
         return None
     kind = words[1 : words.index("VIEW")]
