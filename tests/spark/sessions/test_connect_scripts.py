@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import windrow
+from windrow.errors import WindrowError
 
 spark = SparkSession.builder.remote("local[2]").config("spark.sql.shuffle.partitions", "1").getOrCreate()
 spark.sql("SET spark.sql.scripting.continueHandlerEnabled = true")
@@ -42,6 +43,8 @@ def answer(run, script):
         found = [frame.columns, *sorted(map(repr, frame.collect()))]
     except PySparkException as error:
         found = [error.getCondition(), error.getSqlState()]
+    except WindrowError as error:
+        found = [error.condition, error.sqlstate]
     (left,) = spark.sql("SELECT kept, typeof(kept)").collect()
     spark.sql("SET VAR kept = DEFAULT")
     (default,) = spark.sql("SELECT kept").collect()
