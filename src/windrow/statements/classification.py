@@ -12,6 +12,7 @@ from windrow.algebra.rewriting.patterns.patterns_over_joins import patterns_over
 from windrow.algebra.rewriting.patterns.patterns_over_results import patterns_around
 from windrow.algebra.rewriting.pipes import as_nested_queries
 from windrow.algebra.rewriting.pipes_over_streams import pipe_as_selects
+from windrow.algebra.rewriting.subqueries_of_clauses import subqueries_of_clauses
 from windrow.errors import ParseError
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
@@ -75,6 +76,7 @@ def as_select(text: str, catalog: Catalog | None = None) -> SqlText | None:
         or patterns_around(tokens)
         or patterns_over_join(tokens)
         or clauses_over_variables(tokens)
+        or subqueries_of_clauses(tokens)
         or (pipe_as_selects(tokens) if is_pipe else None)
     )
 

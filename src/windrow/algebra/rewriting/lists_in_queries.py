@@ -301,7 +301,7 @@ def handing_on(tokens: TokenList, query: Range, level: int, around: str | None) 
     Raises
     ------
     NotSupportedError
-        ``UNSUPPORTED_STREAM`` in a pipe, and beside PIVOT.
+        ``UNSUPPORTED_STREAM`` in a pipe that is no SELECT (:func:`.subqueries_of_clauses`).
     """
     at = query[0]
     while (parent := tokens.parent[at]) >= 0 and tokens.word(parent + 1) not in ("SELECT", "WITH", "FROM"):

@@ -370,7 +370,7 @@ class LiveQuery:
             while not self._has_begun.wait(_BETWEEN_LOOKS) and time.monotonic() < until:
                 if not self.streaming.isActive or self.streaming.status["message"].startswith(_WAITS):
                     return
-        is_first = self._batches.last == self.began_after
+        is_first = self._progress.get("batch", self.began_after) == self.began_after
         if is_first and self._busy.acquire(timeout=_PATIENCE):
             self._busy.release()
 
