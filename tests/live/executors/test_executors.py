@@ -61,9 +61,9 @@ OF_OPERATORS = [
     "SELECT k, MAX(n) AS n FROM (SELECT k % 2 AS k, v, COUNT(*) AS n FROM s [RANGE 4 SECONDS] "
     "GROUP BY k % 2, v) GROUP BY k",
     "SELECT s.k, s.v, u.w FROM s [RANGE 3 SECONDS] JOIN (VALUES (1, 'x'), (2, 'y')) AS u (k, w) ON s.k = u.k",
+    "SELECT k, v, w FROM s [PARTITION BY k ROWS 2] JOIN (VALUES (1, 'x'), (2, 'y')) AS u (x, w) ON v = x",
     "SELECT s.k, MAX(u.w) AS w, COUNT(*) AS n FROM s [RANGE 4 SECONDS] LEFT JOIN (VALUES (1, 'x'), (1, 'z')) "
     "AS u (k, w) ON s.k = u.k GROUP BY s.k",
-    "SELECT k, v FROM s [PARTITION BY k ROWS 2] WHERE v IN (SELECT * FROM VALUES (1), (2))",
 ]
 
 IN_ONE_BUCKET = [
