@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 import pyarrow as pa
@@ -19,11 +19,14 @@ from windrow.errors import ParseError, Span, UsageError, did_you_mean, refuse_un
 from windrow.relation import NamedStreamRelation, Relation
 from windrow.session_arguments import (
     check_name,
+    is_named_stream,
     micros_of,
     no_attribute,
     refuse_no_table_name,
     refuse_no_text,
     refuse_no_values,
+    refuse_of_named,
+    refuse_of_text,
 )
 from windrow.spark.gateway import Gateway, check_dialect
 from windrow.spark.live import Listeners, live_stream
@@ -470,7 +473,7 @@ class Session:
         """
         check_name(name)
         gateway = Gateway(self.spark)
-        if source is None or isinstance(source, NamedStream) or _is_named_stream(source):
+        if source is None or isinstance(source, NamedStream) or is_named_stream(source):
             options = (
                 rowtime,
                 unit,
@@ -484,24 +487,12 @@ class Session:
                 future,
                 columns,
             )
-            if any(value is not None for value in options) or on_late != "keep":
-                raise UsageError(
-                    f"stream {name} is a named stream, whose options are in its folder",
-                    condition="UNKNOWN_OPTION",
-                    hint=f"write session.stream({name!r}, folder), and on_late in start(…)",
-                )
+            refuse_of_named(name, options, on_late)
             return self._named(gateway, name, source)
         known = unit_named(unit)
         if is_text_log(source):
             of_tables = (ptime, producer, bound, watermark, punctuation)
-            if any(value is not None for value in of_tables) or (on_late, malformed) == ("fail", "keep"):
-                raise UsageError(
-                    f"stream {name} is of a recorded text, which takes no ptime, producer, bound, watermark"
-                    " or punctuation, and no on_late='fail' beside malformed='keep'",
-                    condition="UNKNOWN_OPTION",
-                    hint="leave them out: lines are in order of arrival, those with h are bounds, and lines"
-                    " out of order fail",
-                )
+            refuse_of_text(name, of_tables, fails_and_keeps=(on_late, malformed) == ("fail", "keep"))
             log = read_text_log(str(source), malformed=malformed)
             scale = TimeScale("bigint", known or "MILLISECOND")
             typed = tuple(columns.items()) if columns is not None else None
@@ -606,8 +597,3 @@ class Session:
         refuse_no_values([*enumerate(args, 1), *params.items()])
         named = {f"{POSITIONAL}{number}": value for number, value in enumerate(args)}
         return Gateway(self.spark, {**named, **params}, self.dialect)
-
-
-def _is_named_stream(source: object) -> TypeGuard[str | Path]:
-    """Whether this is the folder of a named stream."""
-    return isinstance(source, str | Path) and (Path(source) / "stream.json").is_file()

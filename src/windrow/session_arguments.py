@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeGuard
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -16,11 +17,14 @@ from windrow.without_sql.python_lengths import duration_of
 
 __all__ = [
     "check_name",
+    "is_named_stream",
     "micros_of",
     "no_attribute",
     "refuse_no_table_name",
     "refuse_no_text",
     "refuse_no_values",
+    "refuse_of_named",
+    "refuse_of_text",
 ]
 
 _IN_PLACE_OF = {
@@ -99,3 +103,32 @@ def refuse_no_text(text: object) -> None:
 def micros_of(length: datetime.timedelta | str | None, name: str) -> int | None:
     """A length of time in microseconds."""
     return None if length is None else duration_of(length, name) // datetime.timedelta(microseconds=1)
+
+
+def refuse_of_named(name: str, options: Iterable[object], on_late: str) -> None:
+    """Refuse options of a named stream, which has its own."""
+    if any(value is not None for value in options) or on_late != "keep":
+        raise UsageError(
+            f"stream {name} is a named stream, whose options are in its folder",
+            condition="UNKNOWN_OPTION",
+            hint=f"write session.stream({name!r}, folder), and on_late in start(…)",
+        )
+
+
+def refuse_of_text(name: str, of_tables: Iterable[object], *, fails_and_keeps: bool) -> None:
+    """Refuse options of tables for a recorded text; `fails_and_keeps` says that late rows fail, and malformed
+    lines are kept.
+    """
+    if any(value is not None for value in of_tables) or fails_and_keeps:
+        raise UsageError(
+            f"stream {name} is of a recorded text, which takes no ptime, producer, bound, watermark or"
+            " punctuation, and no on_late='fail' beside malformed='keep'",
+            condition="UNKNOWN_OPTION",
+            hint="leave them out: lines are in order of arrival, those with h are bounds, and lines out of"
+            " order fail",
+        )
+
+
+def is_named_stream(source: object) -> TypeGuard[str | Path]:
+    """Whether this is the folder of a named stream."""
+    return isinstance(source, str | Path) and (Path(source) / "stream.json").is_file()

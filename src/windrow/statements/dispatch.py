@@ -29,7 +29,7 @@ from windrow.statements.emit_statements import (
     may_be_view,
     remember_view,
 )
-from windrow.statements.execute_immediate import executes_unseen, run_text
+from windrow.statements.scripts.execute_immediate import executes_unseen, run_text
 from windrow.statements.scripts.run_script import run_compound
 from windrow.statements.steps import run_steps
 from windrow.syntax.compounds import parse_compound

@@ -18,7 +18,7 @@ from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.input.ticks import TickFiles
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.output import Output
+from windrow.spark.live.micro_batches.output import RowsForSink
 from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of, timed_state_of
@@ -173,15 +173,15 @@ class ExecutorSteps(Steps[_Packets]):
         besides = {"state_bytes": size, "buckets": self._buckets}
         return Retained(waiting, sum(one.rows for one in all_of), besides)
 
-    def _output(self, packets: _Packets) -> Output:
+    def _output(self, packets: _Packets) -> RowsForSink:
         """The changes; in memory, if all packets with rows are on the driver."""
         graph = self._graph
         tables = [from_bytes(data) for data in packets.rows if data is not None]
         if len(tables) == len(packets.rows):
             table = graph.changes_of(tables)
             if table is not None and self._context.table_sink(graph.result, table.column_names) is not None:
-                return Output(table, graph.result)
-        return Output(graph.changes(packets.batch), graph.result)
+                return RowsForSink(table, graph.result)
+        return RowsForSink(graph.changes(packets.batch), graph.result)
 
     def state(self, committed: CommittedBatch) -> QueryState:
         """The state after a micro-batch."""

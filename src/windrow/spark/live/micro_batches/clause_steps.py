@@ -21,7 +21,7 @@ from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_
 from windrow.spark.live.micro_batches.clause_state import BUFFERED, Buffered, ClauseState, first_before
 from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, EntryReader
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.output import Output, StreamOutput
+from windrow.spark.live.micro_batches.output import RowsForSink, RowsForStream
 from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.plans.clause_plan import ClausePlan
@@ -108,7 +108,7 @@ class ClauseSteps(Steps[CollectedBatch]):
         """Write the retained rows after a micro-batch; returns its manifest with the chunks."""
         return replace(manifest, chunks=self._state.write(to_retain, buffered))
 
-    def _output(self, made: _Made, marks: dict[str, int]) -> Output | StreamOutput:
+    def _output(self, made: _Made, marks: dict[str, int]) -> RowsForSink | RowsForStream:
         """The rows of a micro-batch in the form of the sink; for a stream, with the bound of later output."""
         context, rows, plan = self._context, made.rows, self._query
         schema = plan.outer.schema
@@ -119,10 +119,10 @@ class ClauseSteps(Steps[CollectedBatch]):
                     marks[EMITTED] = least
                 if isinstance(rows, pa.Table):
                     rows = frame_of_collected(context.spark, rows, schema)
-                return StreamOutput(plan.as_stream(rows, tuple(plan.columns)), least)
+                return RowsForStream(plan.as_stream(rows, tuple(plan.columns)), least)
             if not isinstance(rows, pa.Table) and context.table_sink(schema, plan.columns) is not None:
                 rows = rows.toArrow()
-        return Output(rows, schema)
+        return RowsForSink(rows, schema)
 
     # -- what is retained --------------------------------------------------------------------------------
 

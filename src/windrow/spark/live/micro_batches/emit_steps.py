@@ -37,7 +37,7 @@ from windrow.spark.live.micro_batches.emit_rows import ROWS, EmittedRows, enteri
 from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, EntryReader
 from windrow.spark.live.micro_batches.late_for_groups import JudgedEntries, judged, judging
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.output import Output, StreamOutput
+from windrow.spark.live.micro_batches.output import RowsForSink, RowsForStream
 from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
@@ -394,17 +394,17 @@ class EmittedSteps(Steps[_Entries]):
 
     def _output(
         self, changed: pa.Table | DataFrame, marks: Mapping[str, Marks], until: int
-    ) -> Output | StreamOutput:
+    ) -> RowsForSink | RowsForStream:
         """Changes in the form of the sink; for a stream, complete rows with the bound of all others."""
         context, schema = self._context, self._changes_schema
         if not isinstance(context.sink, IntoStream):
-            return Output(changed, schema)
+            return RowsForSink(changed, schema)
         if isinstance(changed, pa.Table):
             changed = frame_of_collected(context.spark, changed, schema)
         gateway = context.new_gateway()
         bound = self._query.rowtime_until(gateway, marks, until)
         with gateway.translated():
-            return StreamOutput(self._query.as_stream(changed), bound)
+            return RowsForStream(self._query.as_stream(changed), bound)
 
     # -- rows that are late for a group ----------------------------------------------------------------
 

@@ -14,11 +14,11 @@ from windrow.spark.live.micro_batches.live_context import LiveContext
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.logs.session_streams import Stream
 
-__all__ = ["Output", "StreamOutput", "write_output"]
+__all__ = ["RowsForSink", "RowsForStream", "write_output"]
 
 
 @dataclass(frozen=True, eq=False)
-class Output:
+class RowsForSink:
     """Rows as users see them.
 
     Attributes
@@ -34,7 +34,7 @@ class Output:
 
 
 @dataclass(frozen=True, eq=False)
-class StreamOutput:
+class RowsForStream:
     """Rows for a named stream.
 
     Attributes
@@ -52,7 +52,7 @@ class StreamOutput:
     punctuations: tuple[Pattern, ...] = ()
 
 
-def write_output(context: LiveContext, output: Output | StreamOutput, number: int, before: int) -> int:
+def write_output(context: LiveContext, output: RowsForSink | RowsForStream, number: int, before: int) -> int:
     """Write the output of a micro-batch to the sink of a query; how many rows it has.
 
     Parameters
@@ -62,10 +62,10 @@ def write_output(context: LiveContext, output: Output | StreamOutput, number: in
     """
     sink = context.sink
     if isinstance(sink, IntoStream):
-        assert isinstance(output, StreamOutput)
+        assert isinstance(output, RowsForStream)
         with context.gateway.translated():
             return sink.insert(output.rows, output.bound, output.punctuations, before)
-    assert isinstance(output, Output)
+    assert isinstance(output, RowsForSink)
     rows = output.rows
     if isinstance(rows, pa.Table):
         into = context.table_sink(output.schema, rows.column_names)

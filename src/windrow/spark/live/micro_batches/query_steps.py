@@ -14,13 +14,13 @@ from pyspark.sql import DataFrame
 
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.output import Output, StreamOutput
+from windrow.spark.live.micro_batches.output import RowsForSink, RowsForStream
 from windrow.spark.live.reports.state_table import QueryState
 
-__all__ = ["Advanced", "Judged", "Retained", "Steps"]
+__all__ = ["Advanced", "JudgedBatch", "Retained", "Steps"]
 
 
-class Judged(Protocol):
+class JudgedBatch(Protocol):
     """The entries of a micro-batch, judged."""
 
     @property
@@ -32,7 +32,7 @@ class Judged(Protocol):
         """How many rows arrived, without duplicates."""
 
 
-Entries = TypeVar("Entries", bound=Judged)
+Entries = TypeVar("Entries", bound=JudgedBatch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +47,7 @@ class Advanced:
         Writes the state, once the sink has the output; returns the manifest, without ``rows_emitted``.
     """
 
-    output: Output | StreamOutput | None
+    output: RowsForSink | RowsForStream | None
     store: Callable[[], CommittedBatch]
 
 

@@ -22,7 +22,7 @@ from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.entry_reader import EntryReader
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.output import Output, StreamOutput
+from windrow.spark.live.micro_batches.output import RowsForSink, RowsForStream
 from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.operators.punctuated.new_punctuation import new_patterns, reached, schema_of
 from windrow.spark.live.operators.punctuated.row_maps import RowMap, arrow_schema
@@ -254,12 +254,12 @@ class WholeStreamsSteps(Steps[_Entries]):
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _output(self, emitted: Fed) -> Output | StreamOutput:
+    def _output(self, emitted: Fed) -> RowsForSink | RowsForStream:
         """Final rows in the form of the sink; for a stream, with their punctuations."""
         sink, names, result = self._context.sink, self._blocking.names, self._blocking.result
         if not isinstance(sink, IntoStream):
             named = [StructField(name, one.dataType) for name, one in zip(names, result, strict=True)]
-            return Output(emitted.rows.rename_columns(list(names)), StructType(named))
+            return RowsForSink(emitted.rows.rename_columns(list(names)), StructType(named))
         frame = frame_of_collected(self._context.spark, emitted.rows, result)
         columns, scale = columns_taken(sink.stream, names, sink.columns), scale_of(sink.stream)
         rowtime = columns.index(sink.stream.definition.rowtime.column)
@@ -273,7 +273,7 @@ class WholeStreamsSteps(Steps[_Entries]):
             if own_types.field(own).type == wanted.field(name).type
         }
         punctuations = [one.renamed(same) for one in emitted.punctuations if same.keys() >= {*one.names}]
-        return StreamOutput(stream, None, tuple(put_together(punctuations)))
+        return RowsForStream(stream, None, tuple(put_together(punctuations)))
 
 
 def _columns(name: str, stream: Stream, rows: pa.Table) -> pa.Table:

@@ -32,7 +32,7 @@ from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
 from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, EntryReader
 from windrow.spark.live.micro_batches.live_context import LiveContext
-from windrow.spark.live.micro_batches.output import Output, StreamOutput
+from windrow.spark.live.micro_batches.output import RowsForSink, RowsForStream
 from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
@@ -297,14 +297,14 @@ class WindowedSteps(Steps[CollectedBatch]):
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _output(self, changed: pa.Table | DataFrame, until: int) -> Output | StreamOutput:
+    def _output(self, changed: pa.Table | DataFrame, until: int) -> RowsForSink | RowsForStream:
         """The output of a micro-batch in the form of the sink."""
         windowed, context = self._windowed, self._context
         if isinstance(context.sink, IntoStream):
             assert isinstance(changed, pa.Table)
-            return StreamOutput(self._as_stream(copies(changed, windowed.sign)), until)
+            return RowsForStream(self._as_stream(copies(changed, windowed.sign)), until)
         if isinstance(changed, DataFrame):
-            return Output(changed, changed.schema)
+            return RowsForSink(changed, changed.schema)
         scale = context.scale
         if windowed.kind is not None:
             table = inserted(changed, windowed.names, scale, windowed.sign)
@@ -313,8 +313,8 @@ class WindowedSteps(Steps[CollectedBatch]):
         else:
             frame = frame_of_collected(context.spark, changed, self._schema(changed))
             frame = as_cql(frame, columns_of(windowed.names), scale)
-            return Output(frame, frame.schema)
-        return Output(table, self._schema(table))
+            return RowsForSink(frame, frame.schema)
+        return RowsForSink(table, self._schema(table))
 
     def _as_stream(self, rows: pa.Table) -> Stream:
         """Rows with their instants, as a stream."""
