@@ -173,6 +173,8 @@ ARRAYS = (
     [
         "SELECT id, transform(xs, x -> f(x) + id) FROM c",
         "SELECT id, filter(xs, x -> f(x) > 1), exists(xs, x -> f(x) > 2) FROM c",
+        "SELECT *, transform(xs, x -> f(x)) AS r FROM c",
+        "SELECT * EXCEPT (m) FROM c WHERE exists(xs, x -> f(x) > 1)",
         "SELECT forall(xs, x -> f(x) > 0), transform(xs, (x, i) -> f(x + i) + i) FROM c WHERE id > 1",
         "SELECT transform(array(9, 19), x -> f(x)), transform(array(1), x -> f(19)) AS z",
         "SELECT map_filter(m, (k, v) -> f(v) > 1) FROM c",
@@ -200,6 +202,13 @@ def test_calls_in_lambda_functions_give_what_their_values_do(session, query):
     read = re.sub(r"\bFROM c\b", f"FROM {ARRAYS}", query)
     expected = rows(session.spark.sql(in_place(read)))
     assert rows(session.sql(re.sub(r"\bf\(", "longest(", read))) == expected
+
+
+@pytest.mark.parametrize("session", ["batch"], indirect=True)
+def test_a_star_beside_lambda_functions_has_the_columns_of_the_relations(session):
+    own = session.sql("SELECT * FROM b").df.columns
+    assert session.sql("SELECT *, transform(array(v), x -> longest(x)) AS r FROM b").df.columns == [*own, "r"]
+    assert session.sql("SELECT * FROM b WHERE exists(array(v), x -> longest(x) > 1)").df.columns == own
 
 
 def test_lambdas_call_the_function_for_their_elements_alone(session):

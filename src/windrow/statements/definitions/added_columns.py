@@ -15,7 +15,7 @@ from windrow.syntax.select_list import alias_of, excepted
 from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["aliases_around", "put_column", "reads_groups", "takes_columns", "unused_name"]
+__all__ = ["aliases_around", "leave_out", "put_column", "reads_groups", "takes_columns", "unused_name"]
 
 _ROW = "__of_row"
 
@@ -33,9 +33,20 @@ def put_column(
 
     False if a star of the SELECT would have them.
     """
-    tokens, replaced = edits.tokens, [call, *equal]
+    replaced = [call, *equal]
     for place in replaced:
         put_instead(edits, place, columns[0])
+    return leave_out(edits, select, columns, replaced)
+
+
+def leave_out(
+    edits: Edits, select: SelectText, columns: Sequence[str], replaced: Sequence[Range] = ()
+) -> bool:
+    """Leave these columns out of the stars of a SELECT, in which words are `replaced`.
+
+    False if a star in a call would have them.
+    """
+    tokens = edits.tokens
     items = tokens.split(*select.items)
     whole = {item[0] for item in items if _is_star(tokens, item)}
     for item in items:

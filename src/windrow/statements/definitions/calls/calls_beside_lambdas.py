@@ -19,6 +19,7 @@ from windrow.algebra.rewriting.groups_of_windows import put_instead
 from windrow.algebra.scopes import scopes
 from windrow.errors import NotSupportedError
 from windrow.statements.definitions.added_columns import (
+    leave_out,
     put_column,
     reads_groups,
     takes_columns,
@@ -31,6 +32,7 @@ from windrow.statements.definitions.function_calls import (
     first_of_call,
     outermost_calls,
     select_around,
+    select_at,
 )
 from windrow.statements.definitions.stored_functions import KnownFunctions
 from windrow.syntax.nodes import Range
@@ -88,7 +90,9 @@ def _with_list(tokens: TokenList, at: int) -> SqlText | None:
     listed = SqlText.of("LATERAL (SELECT ", piece_of(tokens, *argument), f" AS {_VALUE}) AS {row} {joins}")
     edits.put(lateral, listed)
     put_instead(edits, argument, f"{row}.{_VALUE}")
-    return edits.text(0, len(tokens))
+    select = select_at(tokens, lateral)
+    is_hidden = select is None or leave_out(edits, select, [f"{row}.{_VALUE}"])
+    return edits.text(0, len(tokens)) if is_hidden else None
 
 
 def _is_beside_lambda(tokens: TokenList, at: int) -> bool:
