@@ -26,9 +26,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from windrow.algebra.aggregate_calls import calls_aggregate, places_of_calls
+from windrow.algebra.names import POSITIONAL
 from windrow.algebra.qualified import relations_of
 from windrow.errors import NotSupportedError
 from windrow.syntax.nodes import Range, is_within
+from windrow.syntax.patterns.match_relations import parameter_marks
 from windrow.syntax.query_parts import is_set_operator
 from windrow.syntax.select_list import without_distinct
 from windrow.syntax.sqltext import quoted
@@ -50,7 +52,9 @@ class Words:
 
     def __init__(self, tokens: TokenList) -> None:
         self.tokens = tokens
-        self.at: dict[Range, str] = {}
+        # texts are moved, and Spark counts parameters in their order
+        marks = enumerate(parameter_marks(tokens))
+        self.at: dict[Range, str] = {(at, at + 1): f":{POSITIONAL}{number}" for number, at in marks}
 
     def outermost(self, start: int, stop: int) -> Iterator[Range]:
         """The places in a stretch that are in no other one."""
@@ -260,8 +264,6 @@ class HandedOn:
 
     def _moved(self, words: Words, place: Range) -> str:
         """The text of a place, for another one."""
-        if any(self.tokens.is_symbol(at, "?") for at in range(*place)):
-            raise self.refused(self.queries[0], "give the parameter a name")
         return words.text(*place)
 
     # -- joins -------------------------------------------------------------------------------------

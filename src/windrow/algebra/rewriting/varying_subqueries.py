@@ -186,7 +186,7 @@ class VaryingValues:
     def words(self, part: Range, row: str) -> dict[Range, str]:
         """The SQL in places of a stretch, with the row before a field."""
         words = Words(self.tokens)
-        words.at = {value.range: value.text(row) for value in self.inside(part)}
+        words.at |= {value.range: value.text(row) for value in self.inside(part)}
         for one in self.handed_on:
             if part[0] <= one.begins["SELECT"] < part[1]:
                 one.edit(words, row)
