@@ -32,6 +32,12 @@ SUBQUERIES = {
     "in HAVING": "SELECT k, COUNT(*) AS n FROM s [RANGE 5] GROUP BY k "
     "HAVING COUNT(*) * 2 > (SELECT AVG(v) FROM s [RANGE 3])",
     "rank of groups": "SELECT k, RANK() OVER (ORDER BY COUNT(*)) AS r FROM s [RANGE 5] GROUP BY k",
+    **{
+        f"{count} computed IN": "SELECT s.k, "
+        + ", ".join(f"(s.v IN (SELECT v + {at} FROM t [RANGE 3])) = false AS c{at}" for at in range(count))
+        + " FROM s [RANGE 1] LEFT JOIN t [RANGE 1] ON s.ts = t.ts AND s.k = t.k"
+        for count in (1, 2, 3)
+    },
     "share of total": "SELECT k, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM s [RANGE 5]) AS part "
     "FROM s [RANGE 5] GROUP BY k",
 }

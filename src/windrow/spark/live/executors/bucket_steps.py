@@ -94,7 +94,6 @@ class ExecutorSteps(Steps[_Packets]):
         graph, counts = graph.begun(folder, has_begun=last.number >= 0), last.counts
         self._graph = replace(graph, buckets=counts[BUCKETS]) if BUCKETS in counts else graph
         self._tick_files = TickFiles(context.folder / "ticks") if self._graph.waits else None
-        self._buckets = 0
 
     @property
     def wants(self) -> int | None:
@@ -161,7 +160,6 @@ class ExecutorSteps(Steps[_Packets]):
             counts["due"] = min(one for one in due if one is not None)
         frontier = now if self._graph.is_timed else self._context.frontier(positions)
         manifest = CommittedBatch(number, positions, frontier, None, counts)
-        self._buckets = len(accounts)
         return Advanced(self._output(packets), lambda: manifest)
 
     def retained(self, committed: CommittedBatch) -> Retained:
@@ -170,7 +168,7 @@ class ExecutorSteps(Steps[_Packets]):
         all_of = (*state.windows.values(), state.operators)
         size = sum(one.bytes or 0 for one in all_of)
         waiting = sum(one.rows for one in state.waiting.values())
-        besides = {"state_bytes": size, "buckets": self._buckets}
+        besides = {"state_bytes": size, "buckets": committed.counts.get(BUCKETS, 0)}
         return Retained(waiting, sum(one.rows for one in all_of), besides)
 
     def _output(self, packets: _Packets) -> RowsForSink:
