@@ -1,7 +1,7 @@
 """What reading a query into its plan costs, and what subqueries over windows do: seconds.
 
-``python -m benchmarks.plans [--rows 100000]`` prints a line a query: the time of ``session.sql`` alone, the
-median of several, and once the time of its changes, counted. With another checkout's ``src`` on
+``python -m benchmarks.plans [--rows 100000] [--only TEXT]`` prints a line a query: the time of ``session.sql``
+alone, the median of several, and once the time of its changes, counted. With another checkout's ``src`` on
 ``PYTHONPATH`` it times that.
 """
 
@@ -41,14 +41,17 @@ SUBQUERIES = {
     "share of total": "SELECT k, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM s [RANGE 5]) AS part "
     "FROM s [RANGE 5] GROUP BY k",
 }
-_TIMES = 7
+_TIMES, _SECONDS = 7, 20
+"""How often a query is planned, unless that takes longer."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Time each query."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.plans", description=__doc__)
     parser.add_argument("--rows", type=int, default=100_000, help="of each of two streams")
-    rows = parser.parse_args(arguments).rows
+    parser.add_argument("--only", default="", help="the queries with this text in their names")
+    given = parser.parse_args(arguments)
+    rows = given.rows
     spark = local_session(master="local[2]", app_name="plans", conf={"spark.driver.memory": "2g"})
     session = Session(spark)
     for name, factor in (("s", 7), ("t", 11)):
@@ -59,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         session.stream(name, log, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
     _say(f"{rows:,} rows in each of two streams")
     for name, query in (EMIT | SUBQUERIES).items():
+        if given.only not in name:
+            continue
         try:
             _say(f"{name:15}  {_timed(session, query)}")
         except WindrowError as error:
@@ -69,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _timed(session: Session, query: str) -> str:
     """The times of a query as a line."""
     planning = []
-    for _ in range(_TIMES):
+    while len(planning) < _TIMES and sum(planning) < _SECONDS:
         begun = time.perf_counter()
         relation = session.sql(query)
         planning.append(time.perf_counter() - begun)
