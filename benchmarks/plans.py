@@ -1,8 +1,8 @@
 """What reading a query into its plan costs, and what subqueries over windows do: seconds.
 
-``python -m benchmarks.plans [--rows 100000] [--only TEXT]`` prints a line a query: the time of ``session.sql``
-alone, the median of several, and once the time of its changes, counted. With another checkout's ``src`` on
-``PYTHONPATH`` it times that.
+``python -m benchmarks.plans [--rows 100000] [--only TEXT]`` prints a line a query: the time of
+``session.sql`` alone, the median of several, and once the time of its changes, counted. With another
+checkout's ``src`` on ``PYTHONPATH`` it times that.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _timed(session: Session, query: str) -> str:
     """The times of a query as a line."""
-    planning = []
+    planning: list[float] = []
     while len(planning) < _TIMES and sum(planning) < _SECONDS:
         begun = time.perf_counter()
         relation = session.sql(query)
