@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from pyspark.sql import Column
 
-from windrow.errors import refuse_unknown
+from windrow.errors import UsageError, refuse_unknown
 from windrow.spark.analysis.column_text import as_name
 from windrow.syntax.sqltext import quoted
 from windrow.tracebacks import brief
@@ -50,7 +50,7 @@ Length = Expression | float | Decimal | datetime.timedelta
 
 _ROWS_PER_MATCH: tuple[str, ...] = get_args(RowsPerMatch)
 _VARIABLE = re.compile(r"[A-Za-z_]\w*|`[^`]+`", re.ASCII)
-_SKIP = re.compile(r"\s*AFTER\s+MATCH\s+SKIP\s+", re.IGNORECASE)
+_SKIP = re.compile(r"\s*(?:AFTER\s+MATCH\s+)?SKIP\s+", re.IGNORECASE)
 _LATER = "leave it out here, and select it from the result"
 
 
@@ -147,6 +147,12 @@ def match_recognize(
     refuse_other_than(str, after_match, "after_match", "write after_match='to next row', or leave it out")
     for argument, flag in (("inclusive", inclusive), ("timer_events", timer_events)):
         refuse_other_than(bool, flag, argument, f"write {argument}=True, or leave it out")
+    if inclusive and within is None:
+        raise UsageError(
+            "inclusive needs a length: within is not given",
+            condition="INVALID_ARGUMENT",
+            hint="pass within, or leave inclusive out",
+        )
     written = f"rows_per_match {rows_per_match!r}"
     output = " ".join(rows_per_match.lower().split()).replace(" per match", "")
     refuse_unknown(written, output, _ROWS_PER_MATCH, "INVALID_ARGUMENT")

@@ -304,3 +304,16 @@ def test_a_view_is_altered_to_windows(spark, rows):
 def test_a_script_of_sparks_stands_among_other_statements(spark):
     found = windrow.Session(spark).script("SELECT 1 AS a; BEGIN SELECT 2; SELECT 3 AS b; END; SELECT 4 AS c")
     assert [[tuple(row) for row in one.collect()] for one in found] == [[(1,)], [(3,)], [(4,)]]
+
+
+def test_inclusive_needs_a_length(rows):
+    with pytest.raises(UsageError, match="within is not given") as raised:
+        matches(rows, inclusive=True)
+    assert raised.value.condition == "INVALID_ARGUMENT"
+
+
+@pytest.mark.parametrize("after_match", ["SKIP TO NEXT ROW", "AFTER MATCH SKIP TO NEXT ROW"])
+def test_after_match_may_have_its_words(rows, after_match):
+    assert (
+        matches(rows, after_match=after_match).collect() == matches(rows, after_match="to next row").collect()
+    )

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import windrow
-from windrow.errors import AnalysisError, ExecutionError, NotSupportedError
+from windrow.errors import AnalysisError, ExecutionError, NotSupportedError, WindrowError
 
 CLAUSE = (
     "WINDOW BY w AS (TYPE TUMBLING PARTITION BY k ORDER BY i START AS s WHEN s.v < least"
@@ -209,6 +209,14 @@ def test_a_star_beside_lambda_functions_has_the_columns_of_the_relations(session
     own = session.sql("SELECT * FROM b").df.columns
     assert session.sql("SELECT *, transform(array(v), x -> longest(x)) AS r FROM b").df.columns == [*own, "r"]
     assert session.sql("SELECT * FROM b WHERE exists(array(v), x -> longest(x) > 1)").df.columns == own
+
+
+@pytest.mark.parametrize("session", ["batch"], indirect=True)
+def test_a_lambda_function_over_what_is_no_array_has_the_error_of_its_type(session):
+    with pytest.raises(WindrowError) as raised:
+        session.sql("SELECT transform(v, x -> longest(x)) FROM b").collect()
+    assert raised.value.condition.startswith("DATATYPE_MISMATCH")
+    assert raised.value.span is not None
 
 
 def test_lambdas_call_the_function_for_their_elements_alone(session):

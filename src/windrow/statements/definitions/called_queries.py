@@ -122,7 +122,7 @@ def refuse_unknown_columns(
     try:
         columns_of(_selected(tokens, given, scope.source))
     except WindrowError as error:
-        if error.sqlstate in ("42702", "42703", "42704"):
+        if error.sqlstate in ("42702", "42703", "42704", "42K09"):  # names, and types
             raise
 
 
