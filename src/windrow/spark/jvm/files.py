@@ -39,7 +39,7 @@ class ParquetFiles:
     @property
     def options(self) -> set[str]:
         """The names of the options with which they are read, in lower case."""
-        return options_of(self._relation)
+        return {*options_of(self._relation)}
 
     @property
     def paths(self) -> list[str]:
@@ -110,6 +110,8 @@ def _is_of_parquet(leaf: Any) -> bool:
     return formats == ("ParquetFileFormat", "InMemoryFileIndex")
 
 
-def options_of(source: Any) -> set[str]:
-    """The names of the options with which something is read, in lower case: for this package."""
-    return set(filter(None, source.options().keys().mkString("\n").lower().split("\n")))
+def options_of(source: Any) -> dict[str, str]:
+    """The options with which something is read, by their names in lower case: for this package."""
+    options = source.options()
+    names = filter(None, options.keys().mkString("\n").split("\n"))
+    return {name.lower(): str(options.get(name).get()) for name in names}

@@ -22,10 +22,12 @@ _PATIENCE = 10_000  # milliseconds; Spark itself waits as long for a process tha
 
 @dataclass(frozen=True)
 class StreamedFiles:
-    """A source of files: their format, the names of its options, and whether directories have values."""
+    """A source of files: their format, its options by names in lower case, and whether directories have
+    values.
+    """
 
     format: str
-    options: set[str]
+    options: dict[str, str]
     has_directories: bool
 
 

@@ -39,6 +39,8 @@ class FileColumns:
 
     Attributes
     ----------
+    format
+        ``"parquet"``, or ``"csv"`` without and ``"csv, header"`` with a line of names.
     schema
         The schema of the reader.
     visible
@@ -47,6 +49,7 @@ class FileColumns:
         The columns with these; None without.
     """
 
+    format: str
     schema: StructType
     visible: tuple[str, ...]
     rowtime: str
@@ -91,7 +94,7 @@ class LiveSource:
         Which of `PRODUCER`, `BOUND` and `PATTERN` the source has. Without them there is one producer, with
         the empty name, and there are no bounds and no punctuations.
     files
-        The columns of the Parquet files, if the stream consists of unchanged columns of such files.
+        The columns of the files, if the stream consists of unchanged columns of Parquet or CSV files.
     """
 
     frame: DataFrame

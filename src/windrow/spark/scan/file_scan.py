@@ -44,9 +44,19 @@ from windrow.spark.scan.key_ranges import RowGroup, divided
 from windrow.spark.scan.planned_files import Constants, PlannedFiles, planned_files
 from windrow.spark.scan.row_groups import may_hold, of_directory, of_row_group
 
-__all__ = ["READ_SETTING", "Scanned", "file_scan", "is_simple", "may_read", "split_scan", "tasks_of"]
+__all__ = [
+    "READ_SETTING",
+    "Scanned",
+    "file_scan",
+    "is_simple",
+    "may_read",
+    "may_read_texts",
+    "split_scan",
+    "tasks_of",
+]
 
 READ_SETTING = "spark.windrow.read.files"
+_ZONE, _POLICY = "spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy"
 
 _MOST_FILES = 10_000
 _TASK_BYTES = 128 << 20
@@ -290,6 +300,13 @@ def may_read(gateway: Gateway) -> bool:
         return all(str(conf.get(name)).lower() == value for name, value in _AS_WRITTEN.items())
     except PySparkException:  # a Spark without one of these settings
         return False
+
+
+def may_read_texts(gateway: Gateway) -> bool:
+    """Whether Spark reads texts as timestamps in UTC and by ISO 8601."""
+    conf = gateway.spark.conf
+    zone, policy = (str(conf.get(name)) for name in (_ZONE, _POLICY))
+    return zone.upper() in ("UTC", "Z", "ETC/UTC", "GMT") and policy.upper() != "LEGACY"
 
 
 def _is_plain_path(path: str) -> bool:

@@ -1,21 +1,24 @@
-"""The Parquet files of a micro-batch, read on the driver instead of by Spark.
+"""The files of a micro-batch, read on the driver instead of by Spark.
 
 This avoids the conversion of each row from Spark to Python, and reads only the needed columns. It applies if
-a stream is columns of files that Arrow reads with the same values as Spark (see
-:mod:`windrow.spark.scan.file_scan`). Spark chooses the files of a micro-batch. Their order is that of
-:mod:`windrow.spark.live.input.file_order`, so that both ways read rows in the same order.
+a stream is columns of files that Arrow reads with the same values as Spark: of Parquet
+(:mod:`windrow.spark.scan.file_scan`) or of CSV (:mod:`windrow.kernels.packing.csv_files`). Spark chooses the
+files of a micro-batch. Their order is that of :mod:`windrow.spark.live.input.file_order`, so that both ways
+read rows in the same order.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.errors import ExecutionError
+from windrow.kernels.packing.csv_files import plain_csv
 from windrow.kernels.packing.parquet_files import FileScan
 from windrow.spark.errors import local_path
 from windrow.spark.jvm.bridge import BridgeError
@@ -23,7 +26,7 @@ from windrow.spark.jvm.streams import RunningScan, running_batch, streamed_files
 from windrow.spark.logs.live_source import FileColumns
 from windrow.spark.scan.file_scan import split_scan
 
-__all__ = ["FileBatch", "file_batch", "is_of_files", "ticks_of"]
+__all__ = ["FileBatch", "file_batch", "format_of", "ticks_of"]
 
 _MOST_FILES = 100
 _FILES = "LogicalRelation"
@@ -45,15 +48,18 @@ _OPTIONS = frozenset(
 )  # options of a source that choose files, and do not change how files are read
 
 
-def is_of_files(frame: DataFrame) -> bool:
-    """Whether a streaming DataFrame is a source of Parquet files, without further operations."""
+def format_of(frame: DataFrame) -> str | None:
+    """The format of a streaming DataFrame that is a source of files, without further operations, as in
+    :class:`FileColumns`; None for other DataFrames, and for files that only Spark can read.
+    """
     source = streamed_files(frame)
-    return (
-        source is not None
-        and source.format == "parquet"
-        and source.options <= _OPTIONS
-        and not source.has_directories
-    )
+    if source is None or source.has_directories:
+        return None
+    options = {name: value for name, value in source.options.items() if name not in _OPTIONS}
+    has_header = source.format == "csv" and options.pop("header", "false").lower() == "true"
+    if options or source.format not in ("parquet", "csv"):
+        return None
+    return "csv, header" if has_header else source.format
 
 
 def ticks_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -89,6 +95,8 @@ class FileBatch:
         names = list(wanted)
         if not all(map(columns.kind, names)):
             return None
+        if columns.format != "parquet":
+            return self._rows_of_csv(source, columns, names)
         if source not in self._checked:
             known = {name: kind for name in columns.schema.names if (kind := columns.kind(name)) is not None}
             self._checked[source] = split_scan(self.splits[source], pa.schema(list(known.items())))
@@ -101,10 +109,32 @@ class FileBatch:
         except ExecutionError:
             return None
 
+    def _rows_of_csv(self, source: int, columns: FileColumns, names: list[str]) -> pa.Table | None:
+        """The same of CSV files."""
+        kinds = [(name, columns.kind(name)) for name in columns.schema.names]
+        splits = self.splits[source]
+        if any(kind is None for _, kind in kinds) or not _are_whole(splits):
+            return None
+        schema, has_header = pa.schema(kinds), columns.format == "csv, header"
+        paths = dict.fromkeys(path for path, _, _ in splits)
+        tables = [plain_csv(path, schema, names, has_header=has_header) for path in paths]
+        known = [table for table in tables if table is not None]
+        if len(known) < len(tables):
+            return None
+        return pa.concat_tables([schema.empty_table().select(names), *known])
+
     def count(self, source: int, rows: int) -> None:
         """Add rows that Spark has not read to its progress."""
         if (scan := self.scans[source]) is not None:
             scan.count(rows)
+
+
+def _are_whole(splits: Sequence[tuple[str, int, int]]) -> bool:
+    """Whether the parts of each file are the whole file, which is local."""
+    sizes: dict[str, int] = {}
+    for path, _, length in splits:
+        sizes[path] = sizes.get(path, 0) + length
+    return all(Path(path).is_file() and Path(path).stat().st_size == size for path, size in sizes.items())
 
 
 def file_batch(spark: SparkSession, count: int) -> FileBatch | None:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.errors import NotSupportedError, UsageError
-from windrow.spark.live.input.file_batches import is_of_files
+from windrow.spark.live.input.file_batches import format_of
 from windrow.spark.logs.live_source import BOUND, MICRO_BATCH, PLACE, PRODUCER, PTIME, FileColumns, LiveSource
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.logs.table_log import TableLog, of_frame
@@ -110,8 +110,8 @@ def live_stream(
     declared = frozenset(name for name, column in optional if column is not None)
     producer_name = None if log.producer is None else found[log.producer.lower()]
     files = None
-    if pattern is None and is_of_files(frame):
-        files = FileColumns(frame.schema, names, found[log.rowtime.lower()], producer_name, bound)
+    if pattern is None and (form := format_of(frame)) is not None:
+        files = FileColumns(form, frame.schema, names, found[log.rowtime.lower()], producer_name, bound)
     live = LiveSource(
         frame.select(*columns), columns, ordering, idle, on_late=log.on_late, declared=declared, files=files
     )

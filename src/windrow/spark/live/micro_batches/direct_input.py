@@ -19,7 +19,7 @@ from windrow.spark.live.input.file_batches import FileBatch, file_batch, ticks_o
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 from windrow.spark.logs.live_source import BOUND, PLACE, PRODUCER, PTIME, FileColumns
 from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.spark.scan.file_scan import may_read
+from windrow.spark.scan.file_scan import may_read, may_read_texts
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["DirectBatch", "DirectInput", "Reading"]
@@ -117,6 +117,8 @@ class DirectInput:
         for at, name, stream in streams:
             files = None if stream.live is None else stream.live.files
             if files is None or not files.is_plain or stream.live is None or stream.live.idle is not None:
+                return None
+            if files.format != "parquet" and not may_read_texts(gateway):
                 return None
             leaf, frame = operators.leaf(_schema(at, stream, files))
             # where all entries are rows there is none of which nothing may be computed
