@@ -1,4 +1,4 @@
-"""Micro-batches of plain Parquet files are read without Spark, and give what they give through Spark."""
+"""Micro-batches of plain files are read without Spark, and give what they give through Spark."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from windrow import Memory, Session
 from windrow.spark.live.micro_batches.entry_reader import EntryReader
@@ -72,20 +73,30 @@ def rows_of(size: int, first: int) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def arriving(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("arriving")
+    return written(tmp_path_factory.mktemp("arriving"), "parquet")
+
+
+def written(folder: Path, form: str, *, header: bool = False) -> Path:
+    """The folder, with a file for each of the sizes."""
     first = 0
     for number, size in enumerate(SIZES):
-        path = folder / f"{number}.parquet"
-        pq.write_table(rows_of(size, first), path, row_group_size=GROUP)
+        path, rows = folder / f"{number}.{form}", rows_of(size, first)
+        if form == "parquet":
+            pq.write_table(rows, path, row_group_size=GROUP)
+        else:
+            local = [column.cast(pa.timestamp("us")) if name in ("ts", "b") else column
+                     for name, column in zip(rows.column_names, rows.columns, strict=True)]  # fmt: skip
+            csv.write_csv(pa.table(local, rows.column_names), path, csv.WriteOptions(include_header=header))
         os.utime(path, (number ^ 1, 1_700_000_000 + (number ^ 1)))  # each second one comes before the first
         first += size
     return folder
 
 
-def run(spark, folder, checkpoint, options, query):
+def run(spark, folder, checkpoint, options, query, form="parquet", **reading):
     """What each micro-batch gives, and what is told of it."""
     session = Session(spark)
-    source = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 2).parquet(str(folder))
+    reader = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 2).options(**reading)
+    source = reader.format(form).load(str(folder))
     session.stream("s", source, **options)
     sink, told = Memory(), []
     session.listeners.add(lambda one: told.append({name: one[name] for name in COUNTED}))
@@ -117,6 +128,41 @@ def test_files_give_what_spark_gives_of_them(spark, arriving, tmp_path, monkeypa
     assert any(given.values())
     assert told
     assert late
+
+
+@pytest.mark.parametrize(("header", "stream", "query"), [(False, *TRIED[2]), (True, *TRIED[4])])
+def test_csv_files_give_what_spark_gives_of_them(spark, tmp_path, monkeypatch, conf, header, stream, query):
+    conf("spark.sql.session.timeZone", "UTC")
+    (tmp_path / "arriving").mkdir()
+    folder = written(tmp_path / "arriving", "csv", header=header)
+    collected, found = [], {}
+    monkeypatch.setattr(EntryReader, "_collected", _noted(collected))
+    for way in ("true", "false"):
+        conf(READ_SETTING, way)
+        asked = (STREAMS[stream], QUERIES[query], "csv")
+        found[way] = run(spark, folder, tmp_path / way, *asked, header=str(header).lower())
+        assert bool(collected) == (way == "false")
+    assert found["false"] == found["true"]
+    (given, _, late), read = found["true"]
+    assert (sum(read), bool(given), bool(late)) == (sum(SIZES), True, True)
+
+
+@pytest.mark.parametrize(
+    ("zone", "options"), [("Europe/Berlin", {}), ("UTC", {"sep": ";"}), ("UTC", {"nullValue": "x"})]
+)
+def test_csv_files_of_other_settings_are_left_to_spark(spark, tmp_path, monkeypatch, conf, zone, options):
+    conf("spark.sql.session.timeZone", zone)
+    (tmp_path / "arriving").mkdir()
+    folder = written(tmp_path / "arriving", "csv")
+    if "sep" in options:
+        for path in folder.glob("*.csv"):
+            path.write_text(path.read_text().replace(",", ";"))
+    collected = []
+    monkeypatch.setattr(EntryReader, "_collected", _noted(collected))
+    asked = (STREAMS[TRIED[2][0]], QUERIES[TRIED[2][1]], "csv")
+    (given, _, _), read = run(spark, folder, tmp_path / "checkpoint", *asked, **options)
+    assert collected
+    assert (sum(read), any(given.values())) == (sum(SIZES), True)
 
 
 def _noted(collected):

@@ -44,7 +44,7 @@ def plain_csv(
     """
     if len(schema) < _FEWEST or not all(map(_is_read, schema.types)):
         return None
-    if Path(path).stat().st_size > _MOST_BYTES:
+    if not path.endswith(".csv") or Path(path).stat().st_size > _MOST_BYTES:  # others may be compressed
         return None
     content = np.fromfile(path, np.uint8)
     if len(content) == 0:
