@@ -68,6 +68,7 @@ _ATTRIBUTES = {
 }
 """Attributes that had other names, by their classes."""
 
+_LONG = 1 << 20  # bytes
 _PLAIN = (str, int, float, type(None))
 
 
@@ -99,9 +100,24 @@ def stored(value: object) -> pa.Table:
     return pa.table(
         {
             "part": pa.array([json.dumps(root), *map(json.dumps, writer.parts)], pa.large_string()),
-            "data": pa.array([None, *writer.data], pa.large_binary()),
+            "data": _column_of([None, *writer.data]),
         }
     )
+
+
+def _column_of(values: list[bytes | memoryview | None]) -> pa.ChunkedArray:
+    """The values as a column, in which long ones are chunks of their own that share their memory."""
+    chunks: list[pa.Array] = []
+    short: list[bytes | memoryview | None] = []
+    for value in values:
+        if value is None or len(value) < _LONG:
+            short.append(value)
+            continue
+        offsets = pa.py_buffer(np.array([0, len(value)], np.int64))
+        alone = pa.Array.from_buffers(pa.large_binary(), 1, [None, offsets, pa.py_buffer(value)])
+        chunks += [pa.array(short, pa.large_binary()), alone]
+        short = []
+    return pa.chunked_array([*chunks, pa.array(short, pa.large_binary())])
 
 
 def from_stored(table: pa.Table) -> Any:

@@ -111,7 +111,8 @@ class Trace:
 
     def having(self, marks: Marks) -> Ints:
         """The places of the rows whose keys have one of these hashes, in the order of arrival."""
-        wanted = np.unique(marks)
+        ordered = np.sort(marks)  # several times as fast as np.unique, which hashes the hashes
+        wanted = ordered[np.diff(ordered, prepend=~ordered[:1]) != 0]
         found = [run.having(wanted) | np.int64(at << _RUN) for at, run in enumerate(self._runs)]
         places = np.concatenate([np.zeros(0, np.int64), *found])
         self.looked_at += len(places)
@@ -177,16 +178,17 @@ class Trace:
             found.append(places[test(rows)[slots]])
         return np.concatenate(found)
 
-    def rows(self, places: Ints) -> pa.Table:
-        """The rows at places, in their order."""
+    def rows(self, places: Ints, names: Sequence[str] | None = None) -> pa.Table:
+        """The rows at places, in their order; all columns, or these."""
+        schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
         if not len(self._runs):
-            return self.schema.empty_table()
+            return schema.empty_table()
         runs, slots = places >> _RUN, places & ((1 << _RUN) - 1)
-        parts, back = [self.schema.empty_table()], [np.zeros(0, np.int64)]
+        parts, back = [schema.empty_table()], [np.zeros(0, np.int64)]
         for at, run in enumerate(self._runs):
             own = np.flatnonzero(runs == at)
             if len(own):
-                parts.append(run.rows.take(pa.array(slots[own])))
+                parts.append(run.rows.select(schema.names).take(pa.array(slots[own])))
                 back.append(own)
         order, found = np.concatenate(back), pa.concat_tables(parts)
         is_in_order = not len(order) or (np.diff(order) > 0).all()

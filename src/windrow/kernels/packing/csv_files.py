@@ -46,15 +46,17 @@ def plain_csv(
         return None
     if not path.endswith(".csv") or Path(path).stat().st_size > _MOST_BYTES:  # others may be compressed
         return None
-    content = np.fromfile(path, np.uint8)
-    if len(content) == 0:
+    with pa.OSFile(path) as file:
+        content = file.read_buffer()  # whose memory is used again, as that of an array is not
+    found = np.frombuffer(content, np.uint8)
+    if len(found) == 0:
         return schema.empty_table().select(wanted)
-    lines = None if content[0] == _MARK else _plain_lines(content)
+    lines = None if found[0] == _MARK else _plain_lines(found)
     if lines is None:
         return None
     try:
         texts = pa.csv.read_csv(
-            pa.BufferReader(pa.py_buffer(content)),
+            pa.BufferReader(content),
             pa.csv.ReadOptions(column_names=schema.names, block_size=8 * _BLOCK, skip_rows=int(has_header)),
             pa.csv.ParseOptions(double_quote=False),
             pa.csv.ConvertOptions(
