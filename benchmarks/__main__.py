@@ -138,11 +138,11 @@ def live_queries(
 
 @app.command("report-live")
 def report_live(
-    file: Annotated[Path, typer.Argument(help="What a run has written.", exists=True, dir_okay=False)],
-    section: Annotated[str, typer.Option(help="Of the page: live, or nexmark.")] = "live",
+    files: Annotated[list[Path], typer.Argument(help="What runs have written.", exists=True, dir_okay=False)],
+    section: Annotated[str, typer.Option(help="Of the page: live, nexmark, or flink.")] = "live",
 ) -> None:
-    """Write a run of live queries into benchmarks/figures.md, in place of the one there."""
-    live_into_page(file, section=section)
+    """Write runs of live queries into benchmarks/figures.md, in place of those there."""
+    live_into_page(files, section=section)
     typer.echo(f"Written into {PAGE}")
 
 

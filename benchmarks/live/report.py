@@ -32,15 +32,15 @@ def write(figures: Sequence[Figure], out: Path) -> None:
     out.write_text(json.dumps({**told, "figures": [figure.to_json() for figure in figures]}, indent=1))
 
 
-def into_page(file: Path, page: Path = PAGE, section: str = "live") -> None:
-    """Put a run in place of the one that a section of the page has."""
+def into_page(files: Sequence[Path], page: Path = PAGE, section: str = "live") -> None:
+    """Put runs in place of those that a section of the page has."""
     begin, end = (f"<!-- {section}: {edge} -->" for edge in ("begin", "end"))
     text = page.read_text(encoding="utf-8")
     head, found, rest = text.partition(begin)
     _, ended, tail = rest.partition(end)
     if not (found and ended):
         raise ValueError(f"{page} has no {begin} … {end}")
-    body = "\n".join(_lines(json.loads(file.read_text())))
+    body = "\n\n".join("\n".join(_lines(json.loads(file.read_text()))) for file in files)
     page.write_text(f"{head}{begin}\n\n{body}\n\n{end}{tail}", encoding="utf-8")
 
 

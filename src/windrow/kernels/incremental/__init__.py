@@ -25,6 +25,7 @@ from windrow.kernels.incremental.operator_program import (
     ProgramNode,
     Run,
 )
+from windrow.kernels.incremental.over_panes import over_panes
 from windrow.kernels.incremental.standing import Standing, instants_of
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
@@ -63,6 +64,7 @@ __all__ = [
     "join",
     "merging",
     "netted",
+    "over_panes",
     "rows_of",
     "stepwise",
     "upserts",

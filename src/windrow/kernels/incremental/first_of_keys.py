@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.hashing import hashes
@@ -15,6 +16,8 @@ from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
 __all__ = ["FirstRows", "is_bounded"]
+
+Ints = npt.NDArray[np.int64]
 
 
 def is_bounded(operator: Keyed, *, appends: bool) -> bool:
@@ -58,8 +61,8 @@ class FirstRows(Operated):
         place = np.arange(whole.num_rows) if order is None else order
         sizes, is_old = np.diff(bounds), place < len(places)
         rank = np.arange(len(place)) - np.repeat(bounds[:-1], sizes)
-        old_before = np.cumsum(is_old) - is_old
-        rank_before = old_before - np.repeat(old_before[bounds[:-1]], sizes)
+        old_before: Ints = np.cumsum(is_old) - is_old
+        rank_before: Ints = old_before - np.repeat(old_before[bounds[:-1]], sizes)
         stop = first.offset + first.limit
         is_first = (rank >= first.offset) & (rank < stop)
         was_first = is_old & (rank_before >= first.offset) & (rank_before < stop)

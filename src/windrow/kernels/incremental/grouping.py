@@ -23,6 +23,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER, with_one_zero
 __all__ = ["RunningGroups", "goes_on"]
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 
 _ALL = "__all"
@@ -40,6 +41,28 @@ def goes_on(operator: Keyed, schema: pa.Schema, *, appends: bool) -> bool:
 
 def _kind(schema: pa.Schema, argument: str | None) -> pa.DataType:
     return pa.bool_() if argument is None else schema.field(argument).type
+
+
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """The intervals of groups that begin when something happens.
+
+    Attributes
+    ----------
+    keys, places
+        Of each group: its key, and the place of its numbers.
+    group, instant
+        Of each interval, in order: its group, and when it begins.
+    which, piece
+        What happened, in this order, and the interval that begins with each.
+    """
+
+    keys: pa.Table
+    places: Ints
+    group: Ints
+    instant: Ints
+    which: Ints
+    piece: Ints
 
 
 @dataclass
@@ -115,44 +138,57 @@ class RunningGroups(Operated):
         enters = np.flatnonzero(enter >= since) if since is not None else np.arange(len(enter))
         leaves = np.flatnonzero(leave != NEVER)
         at = np.concatenate([enter[enters], leave[leaves]])
-        if len(at) and int(at.max()) >= times.until:
-            raise UnmatchedError
         place = np.concatenate([enters, leaves])
         sign = np.concatenate([np.ones(len(enters), np.int64), -np.ones(len(leaves), np.int64)])
         number = numbered(rows, keys)
+        pieces = self._pieces(rows.select(keys), number, number[place], at, times)
+        read = {spec.argument for _, spec in self.operator.aggregates if spec.argument is not None}
+        arguments = rows.select(sorted(read))
+        which = pieces.which
+        events = Events(
+            arguments.take(pa.array(place[which])).combine_chunks() if read else arguments,
+            pieces.piece,
+            sign[which],
+            pieces.group,
+            pieces.places,
+        )
+        return self._output(events, pieces)
+
+    def _pieces(self, keys: pa.Table, number: Ints, group: Ints, at: Ints, times: Times) -> _Pieces:
+        """The intervals that begin when something happens in groups.
+
+        Parameters
+        ----------
+        keys, number
+            The keys of rows, and the number of the group of each.
+        group, at
+            For each thing that happens: the number of its group, and when.
+        """
+        if len(at) and int(at.max()) >= times.until:
+            raise UnmatchedError
         first = np.full(int(number.max()) + 1, len(number))
         np.minimum.at(first, number, np.arange(len(number)))
-        first_keys = with_one_zero(rows.select(keys).take(pa.array(first))).combine_chunks()
-        found = self.groups.find(first_keys)
-        places = found.places
-        before = self.groups.values[places, 0]
+        found = self.groups.find(with_one_zero(keys.take(pa.array(first))).combine_chunks())
         # an interval for the earlier state
-        there = np.flatnonzero(before > 0)
-        group = np.concatenate([there, number[place]])
-        instant = np.concatenate([np.full(len(there), (since or 0) - 1), at])
+        there = np.flatnonzero(self.groups.values[found.places, 0] > 0)
+        group = np.concatenate([there, group])
+        instant = np.concatenate([np.full(len(there), (times.since or 0) - 1), at])
         order = by_group_and_time(group, instant)
         group, instant = group[order], instant[order]
         new = np.ones(len(order), bool)
         new[1:] = (np.diff(group) != 0) | (np.diff(instant) != 0)
-        piece = np.cumsum(new) - 1
         is_event = order >= len(there)
-        which = order[is_event] - len(there)
-        read = {spec.argument for _, spec in self.operator.aggregates if spec.argument is not None}
-        arguments = rows.select(sorted(read))
-        events = Events(
-            arguments.take(pa.array(place[which])).combine_chunks() if read else arguments,
-            piece[is_event],
-            sign[which],
-            group[new],
-            places,
-        )
+        piece, which = (np.cumsum(new) - 1)[is_event], order[is_event] - len(there)
+        return _Pieces(found.keys, found.places, group[new], instant[new], which, piece)
+
+    def _output(self, events: Events, pieces: _Pieces) -> pa.Table:
+        """The groups in each interval in which they have rows."""
         try:
-            return self._output(events, found.keys, instant[new])
+            return self._values(events, pieces.keys, pieces.instant)
         except MismatchError:
             raise UnmatchedError from None
 
-    def _output(self, events: Events, groups: pa.Table, enter: np.ndarray) -> pa.Table:
-        """The groups in each interval in which they have rows."""
+    def _values(self, events: Events, groups: pa.Table, enter: Ints) -> pa.Table:
         changes = np.zeros(len(events.group), np.int64)
         np.add.at(changes, events.piece, events.sign)
         count = events.summed(changes, self.groups.values[events.places, 0])

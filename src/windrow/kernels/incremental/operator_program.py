@@ -18,6 +18,7 @@ import pyarrow as pa
 from windrow.errors import InputError
 from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.incremental.operated import Operated
+from windrow.kernels.incremental.paned_groups import Panes
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed import FixedWindows
 from windrow.kernels.incremental.timed_rows import Times
@@ -137,11 +138,12 @@ class ProgramNode:
     leaf: int
     until: tuple[Ending, ...] = ()
     appends: bool = False
+    panes: Panes | None = None
 
     def operated(self) -> Operated:
         """The operator, without state."""
         schemas = tuple(_without_times(side.schema) for side in self.sides)
-        return stepwise(self.operator, schemas, self.result, appends=self.appends)
+        return stepwise(self.operator, schemas, self.result, appends=self.appends, panes=self.panes)
 
 
 @dataclass(frozen=True, eq=False)

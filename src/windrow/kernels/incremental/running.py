@@ -19,7 +19,17 @@ from windrow.kernels.incremental.tally import Numbers, Tally
 from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.trace import Trace
 
-__all__ = ["Added", "DistinctCount", "Events", "Extreme", "Merged", "MismatchError", "Running", "running"]
+__all__ = [
+    "Added",
+    "DistinctCount",
+    "Events",
+    "Extreme",
+    "Merged",
+    "MismatchError",
+    "Running",
+    "merged_so_far",
+    "running",
+]
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -41,7 +51,7 @@ class Events:
     rows
         The rows that enter or leave.
     piece, sign
-        For each row: the interval that it begins, and 1 or -1.
+        For each row: the interval that it begins, and 1 or -1; for several rows at once, how many they are.
     group
         The group of each interval, in order: numbers from 0 on.
     places
@@ -63,6 +73,17 @@ class Events:
     def first(self) -> Ints:
         """The first interval of each group."""
         return np.searchsorted(self.group, np.arange(len(self.places)))
+
+    def states(self, spec: AggregateSpec, which: Ints | None = None) -> pa.Table:
+        """The partial state of the rows of each interval; of these, or of all."""
+        rows, piece = self.rows, self.piece
+        if which is not None and len(which) < len(piece):
+            rows = rows.take(pa.array(which)) if rows.num_columns else rows
+            piece = piece[which]
+        bounds = np.searchsorted(piece, np.arange(len(self.group) + 1))
+        found = state(spec, rows, bounds[:-1], bounds[1:])
+        assert found is not None
+        return found
 
     def summed(self, changes: Ints, base: Ints) -> Ints:
         """The totals in each interval, from those of the groups before and the changes of the intervals."""
@@ -106,13 +127,7 @@ class Added:
             which = np.flatnonzero(events.leaves == leaves)
             if leaves and not len(which):
                 continue
-            rows, piece = events.rows, events.piece
-            if len(which) < len(piece):
-                rows = rows.take(pa.array(which)) if rows.num_columns else rows
-                piece = piece[which]
-            bounds = np.searchsorted(piece, np.arange(len(events.group) + 1))
-            states = state(self.spec, rows, bounds[:-1], bounds[1:])
-            assert states is not None
+            states = events.states(self.spec, which)
             names = states.column_names
             part = np.stack([column.to_numpy() for column in states.columns], axis=1).astype(np.int64)
             changes = part if changes is None else changes - part
@@ -408,23 +423,14 @@ class Merged:
             raise MismatchError
         partial = FUNCTIONS[self.spec.function].partial
         assert partial is not None
-        bounds = np.searchsorted(events.piece, np.arange(len(events.group) + 1))
-        pieces = state(self.spec, events.rows, bounds[:-1], bounds[1:])
-        assert pieces is not None
+        pieces = events.states(self.spec)
         if self.states is None:
             self.states = Trace(pa.schema([(_PLACE, pa.int64()), *pieces.schema]), (_PLACE,))
         groups = pa.table({_PLACE: events.places})
         found = self.states.find(groups)
         before = self.states.rows(found.places).drop_columns([_PLACE])
-        # of each piece, what all pieces of its group up to it come to: of twice as many in each round
-        rank = np.arange(len(events.group)) - events.first[events.group]
-        whole, reach = pieces, 1
-        while reach <= int(rank.max(initial=0)):
-            later = np.flatnonzero(rank >= reach)
-            whole = _put_at(
-                whole, later, partial.merge(self.spec, _at(whole, later - reach), _at(whole, later))
-            )
-            reach *= 2
+        # of each piece, what all pieces of its group up to it come to
+        whole = merged_so_far(self.spec, pieces, np.arange(len(events.group)) - events.first[events.group])
         of = np.full(len(events.places), -1)
         of[found.probed] = np.arange(len(found.probed))
         known = np.flatnonzero(of[events.group] >= 0)
@@ -452,6 +458,18 @@ class Merged:
     def looked_at(self) -> int:
         """As :attr:`Running.looked_at`."""
         return 0 if self.states is None else self.states.looked_at
+
+
+def merged_so_far(spec: AggregateSpec, states: pa.Table, rank: Ints) -> pa.Table:
+    """Each state, merged with those before it in its group, which are as many as its rank."""
+    partial = FUNCTIONS[spec.function].partial
+    assert partial is not None
+    whole, reach = states, 1
+    while reach <= int(rank.max(initial=0)):  # of twice as many in each round
+        later = np.flatnonzero(rank >= reach)
+        whole = _put_at(whole, later, partial.merge(spec, _at(whole, later - reach), _at(whole, later)))
+        reach *= 2
+    return whole
 
 
 def _at(states: pa.Table, places: Ints) -> pa.Table:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from windrow.kernels.incremental.first_of_keys import FirstRows, is_bounded
 from windrow.kernels.incremental.grouping import RunningGroups, goes_on
 from windrow.kernels.incremental.operated import Operated
+from windrow.kernels.incremental.paned_groups import PanedGroups, Panes
 from windrow.kernels.incremental.timed import FixedWindows, Sessions
 from windrow.kernels.zset.keyed_operator import Keyed
 
@@ -14,9 +15,16 @@ __all__ = ["stepwise"]
 
 
 def stepwise(
-    operator: Keyed, schemas: tuple[pa.Schema, ...], result: pa.Schema, *, appends: bool = False
+    operator: Keyed,
+    schemas: tuple[pa.Schema, ...],
+    result: pa.Schema,
+    *,
+    appends: bool = False,
+    panes: Panes | None = None,
 ) -> Operated:
     """An operator without state; it has the interface of :class:`windrow.kernels.incremental.Operated`."""
+    if panes is not None:
+        return PanedGroups(operator, (panes.schema,), result, appends, panes)
     kind = Operated
     if operator.windows is not None:
         kind = Sessions if operator.windows.kind == "SESSION" else FixedWindows

@@ -6,6 +6,7 @@ the same windows of TUMBLE, HOP and CUMULATE all the time; its session changes w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -77,6 +78,18 @@ class WindowingFunction:
             begin = begin[row] - number * hop
             return row, begin, begin + length
         return row, begin[row], begin[row] + length - number * self.lengths["step"]
+
+    def pane(self, ticks: Ints) -> Ints:
+        """The first tick of the pane of each row, in TUMBLE, HOP and CUMULATE: all its rows are in the same
+        windows.
+        """
+        length, offset = self.lengths["dur"], self.lengths.get("offset", 0)
+        if self.kind == "CUMULATE":
+            begin, step = ticks - (ticks - offset) % length, self.lengths["step"]
+            later = (begin + length - 1 - ticks) // step
+            return np.maximum(begin, begin + length - (later + 1) * step)
+        shared = length if self.kind == "TUMBLE" else math.gcd(length, self.lengths["hopsize"])
+        return ticks - (ticks - offset) % shared
 
     def with_columns(self, rows: pa.Table, begin: Ints, end: Ints) -> pa.Table:
         """Rows with the added columns."""

@@ -31,6 +31,7 @@ from windrow.kernels.incremental import (
     Run,
     Times,
     UnmatchedError,
+    over_panes,
 )
 from windrow.kernels.zset.keyed_operator import OF_PARTNERS, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -292,7 +293,7 @@ class IncrementalPlan:
     @cached_property
     def run(self) -> Run:
         """The program with the state of its operators; Spark computes the rest."""
-        return Run(self.program, self._by_spark)
+        return Run(over_panes(self.program), self._by_spark)
 
     def advance(
         self, entries: Mapping[int, pa.Table], times: Times, origin: int | None = None
