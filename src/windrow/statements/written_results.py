@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 
 from windrow.algebra.names import verbatim
-from windrow.errors import NotSupportedError
+from windrow.errors import NotSupportedError, WindrowError
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StreamRelation, TimeVaryingRelation, VaryingRelation
 from windrow.spark.catalog import Catalog
@@ -79,24 +79,17 @@ def with_result(
     if command.kind != "CREATE" and queries_of(catalog).collected is not None:
         hint = "insert the rows once with session.sql; a pipeline would insert them again at each start"
         raise unsupported_statement(tokens, statement[0], "INSERT of stored rows in a pipeline", hint)
-    span = tokens.span(*command.query)
-    text = SqlText.of(
-        verbatim(tokens, 0, span.start),
-        "SELECT * FROM ",
-        RelationText(_KEY),
-        verbatim(tokens, span.stop, len(tokens.sql)),
-    )
-    frame = _in_table(gateway, tokens, command, relation)
+    frame, text = _in_table(gateway, tokens, command, relation), _over_result(tokens, command)
     with gateway.views({_KEY: frame}) as names, gateway.instead(text, names) as read:
         yield read, relation
 
 
 def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: LiveRelation) -> Relation:
-    """Start a live query into a table: a stream, or the changes of EMIT STREAM."""
+    """Start a live query into a table, which CREATE TABLE makes: a stream, or the changes of EMIT STREAM."""
     plan = relation.live
     target = tokens.text(*command.table)
     emits = any(tokens.word(at + 1) == "STREAM" for at in clauses_in(tokens, *command.query))
-    if command.kind != "INTO" or plan is None or (plan.is_relation and not emits):
+    if command.kind not in ("INTO", "CREATE") or plan is None or (plan.is_relation and not emits):
         verb = "CREATE TABLE" if command.kind == "CREATE" else f"INSERT {command.kind}"
         raise NotSupportedError(
             f"{verb} {target} of a live relation is not supported",
@@ -106,7 +99,25 @@ def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: Li
             hint="write INSERT INTO … SELECT STREAM … or ISTREAM(…);"
             " or call relation.start(…), which writes the changes of a relation",
         )
-    return start_insert(gateway, tokens, relation, Table(target, command.columns), target.replace("`", ""))
+    sink, name = Table(target, command.columns), target.replace("`", "")
+    if command.kind == "INTO":
+        return start_insert(gateway, tokens, relation, sink, name)
+    is_new = not gateway.spark.catalog.tableExists(name)
+    nothing = gateway.spark.createDataFrame([], relation.schema)
+    gateway.sql(_over_result(tokens, command), {_KEY: nothing})
+    try:
+        return start_insert(gateway, tokens, relation, sink, name)
+    except WindrowError:
+        if is_new:
+            gateway.sql(SqlText.of("DROP TABLE ", target))
+        raise
+
+
+def _over_result(tokens: TokenList, command: Command) -> SqlText:
+    """The statement over the rows of its query."""
+    span = tokens.span(*command.query)
+    before, after = verbatim(tokens, 0, span.start), verbatim(tokens, span.stop, len(tokens.sql))
+    return SqlText.of(before, "SELECT * FROM ", RelationText(_KEY), after)
 
 
 def _in_table(gateway: Gateway, tokens: TokenList, command: Command, relation: Relation) -> DataFrame:

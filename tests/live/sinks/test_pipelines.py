@@ -258,6 +258,39 @@ def test_what_is_wrong_with_an_insert_is_said_at_its_place(spark, tmp_path, cond
     assert list(session.queries) == []
 
 
+@pytest.mark.parametrize(
+    "query", ["SELECT STREAM k, v FROM s WHERE v > 1", "ISTREAM(SELECT k, v FROM s [NOW])"]
+)
+def test_a_table_is_created_with_the_columns_of_a_live_query(spark, tmp_path, query):
+    session = Session(spark.newSession())
+    session.spark.conf.set("spark.windrow.checkpoint", str(tmp_path / "checkpoint"))
+    schema, folder = "k STRING, ts TIMESTAMP, v BIGINT", tmp_path / "in"
+    folder.mkdir()
+    session.stream("s", session.spark.readStream.schema(schema).parquet(str(folder)), rowtime="ts")
+    place = f"USING parquet LOCATION '{tmp_path / 'made'}'"
+    relation = session.sql(query)
+    try:
+        made = session.sql(f"CREATE TABLE IF NOT EXISTS made {place} AS {query}")
+        assert session.sql("TABLE made").schema.simpleString() == relation.schema.simpleString()
+        session.spark.sql("SELECT 'a' AS k, TIMESTAMP '2026-01-01' AS ts, 2L AS v").write.mode(
+            "append"
+        ).parquet(str(folder))
+        (running,) = session.queries.values()
+        running.process_all_available()
+        assert made.collect() == [(running.name, "made")]
+        assert [row["k"] for row in session.sql("TABLE made").collect()] == ["a"]
+        running.stop()
+        with refused("TABLE_OR_VIEW_ALREADY_EXISTS"):
+            session.sql(f"CREATE TABLE made {place} AS {query}")
+        with refused("UNSUPPORTED_SINK"):
+            session.sql(f"CREATE TABLE texts USING csv AS {query}")
+        assert not session.spark.catalog.tableExists("texts")
+        with refused("UNSUPPORTED_STATEMENT"):
+            session.sql("CREATE TABLE whole AS SELECT k, v FROM s [RANGE 1 HOUR]")
+    finally:
+        session.spark.sql("DROP TABLE IF EXISTS made")
+
+
 def test_what_a_pipeline_is_not_made_of(trading):
     session, script, folder = trading
     options = {"checkpoint": folder / "checkpoint"}
