@@ -14,12 +14,12 @@ from benchmarks.closed_keys import of_queries
 from benchmarks.comparisons import catalogue
 from benchmarks.data import CACHE
 from benchmarks.live.cases import CASES, NEXMARK
-from benchmarks.live.report import into_page as live_into_page
+from benchmarks.live.report import markdown as live_markdown
 from benchmarks.live.report import write as write_live
 from benchmarks.live.running import LOADS, Figure
 from benchmarks.live.running import run as run_live
 from benchmarks.punctuations import SIZES, auctions, measured
-from benchmarks.report import PAGE, into_page, table
+from benchmarks.report import PAGE, into_page, markdown, table
 from benchmarks.results import Failure, Row, read, write
 from benchmarks.running import MEMORY, Settings, run
 from benchmarks.systems import cores
@@ -142,19 +142,19 @@ def report_live(
     section: Annotated[str, typer.Option(help="Of the page: live, nexmark, or flink.")] = "live",
 ) -> None:
     """Write runs of live queries into benchmarks/figures.md, in place of those there."""
-    live_into_page(files, section=section)
+    into_page([live_markdown(file) for file in files], section=section)
     typer.echo(f"Written into {PAGE}")
 
 
 @app.command()
 def report(
-    file: Annotated[Path, typer.Argument(help="What a run has written.", exists=True, dir_okay=False)],
+    files: Annotated[list[Path], typer.Argument(help="What runs have written.", exists=True, dir_okay=False)],
     section: Annotated[
-        str, typer.Option(help="Of the page: results, chosen, streams, or patterns.")
+        str, typer.Option(help="Of the page: results, chosen, by-date, loops, streams, or patterns.")
     ] = "results",
 ) -> None:
-    """Write a run into benchmarks/figures.md, in place of the results there."""
-    into_page(read(file), section=section)
+    """Write runs into benchmarks/figures.md, in place of the results there."""
+    into_page([markdown(read(file)) for file in files], section=section)
     typer.echo(f"Written into {PAGE}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -32,15 +32,15 @@ def markdown(run: Run) -> str:
     return "\n".join(_lines(run))
 
 
-def into_page(run: Run, page: Path = PAGE, section: str = "results") -> None:
-    """Put a run in place of the results that a section of the page has."""
+def into_page(runs: Sequence[str], page: Path = PAGE, section: str = "results") -> None:
+    """Put runs, as Markdown, in place of those that a section of the page has."""
     begin, end = f"<!-- {section}: begin -->", f"<!-- {section}: end -->"
-    text = page.read_text(encoding="utf-8")
-    head, found, rest = text.partition(begin)
+    head, found, rest = page.read_text(encoding="utf-8").partition(begin)
     _, ended, tail = rest.partition(end)
     if not (found and ended):
         raise ValueError(f"{page} has no {begin} … {end}")
-    page.write_text(f"{head}{begin}\n\n{markdown(run)}\n\n{end}{tail}", encoding="utf-8")
+    body = "\n\n".join(runs)
+    page.write_text(f"{head}{begin}\n\n{body}\n\n{end}{tail}", encoding="utf-8")
 
 
 def _lines(run: Run) -> Iterator[str]:

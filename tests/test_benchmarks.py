@@ -26,7 +26,7 @@ from benchmarks.live.data import Load, written, written_events
 from benchmarks.live.native import QUERIES
 from benchmarks.punctuations import auctions, measured
 from benchmarks.queries import next_rows
-from benchmarks.report import PAGE, into_page
+from benchmarks.report import PAGE, into_page, markdown
 from benchmarks.results import Failure, Row, Run, read, rows_of, write
 from benchmarks.running import Settings, compare
 from benchmarks.systems import Systems
@@ -171,8 +171,8 @@ def test_a_run_is_kept_and_read_again(tmp_path):
 def test_the_page_says_what_was_measured_and_what_was_missed(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before\n<!-- results: begin -->\nold\n<!-- results: end -->\nafter\n", encoding="utf-8")
-    into_page(RUN, page)
-    into_page(RUN, page)
+    into_page([markdown(RUN)], page)
+    into_page([markdown(RUN)], page)
     text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n<!-- results: begin -->\n\n1 of 2 targets are met.")
     assert text.endswith("<!-- results: end -->\nafter\n")
@@ -186,7 +186,7 @@ def test_a_page_without_a_place_for_results_is_left_alone(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("before", encoding="utf-8")
     with pytest.raises(ValueError, match="has no"):
-        into_page(RUN, page)
+        into_page([markdown(RUN)], page)
     assert page.read_text(encoding="utf-8") == "before"
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from benchmarks.live.cases import CASES
 from benchmarks.live.running import Figure
 from benchmarks.machine import commit, machine, versions
-from benchmarks.report import PAGE
 
-__all__ = ["into_page", "write"]
+__all__ = ["markdown", "write"]
 
 _OURS = ("windrow", "executors")
 """The driver, and Spark's executors."""
@@ -32,16 +31,9 @@ def write(figures: Sequence[Figure], out: Path) -> None:
     out.write_text(json.dumps({**told, "figures": [figure.to_json() for figure in figures]}, indent=1))
 
 
-def into_page(files: Sequence[Path], page: Path = PAGE, section: str = "live") -> None:
-    """Put runs in place of those that a section of the page has."""
-    begin, end = (f"<!-- {section}: {edge} -->" for edge in ("begin", "end"))
-    text = page.read_text(encoding="utf-8")
-    head, found, rest = text.partition(begin)
-    _, ended, tail = rest.partition(end)
-    if not (found and ended):
-        raise ValueError(f"{page} has no {begin} … {end}")
-    body = "\n\n".join("\n".join(_lines(json.loads(file.read_text()))) for file in files)
-    page.write_text(f"{head}{begin}\n\n{body}\n\n{end}{tail}", encoding="utf-8")
+def markdown(file: Path) -> str:
+    """A run that was kept, as a section of the page."""
+    return "\n".join(_lines(json.loads(file.read_text())))
 
 
 def _lines(run: dict[str, Any]) -> Iterator[str]:
