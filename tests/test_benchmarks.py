@@ -251,12 +251,14 @@ def test_what_the_documentation_says_of_targets_was_measured():
     """The newest figure of each target counts."""
     figures = PAGE.read_text(encoding="utf-8")
     found = {}
-    for section in ("results", "chosen"):
+    for section in ("results", "chosen", "loops"):
         lines = figures[figures.index(f"<!-- {section}: begin") : figures.index(f"<!-- {section}: end")]
         for line in lines.splitlines():
             if "≤" in line:
                 query, data, _, of, _, peer, _, ratio, target, met = map(str.strip, line.split("|")[1:-1])
                 peer = peer.removesuffix(", segment tree")
+                if peer == "nested loops" and data == "stations of 5,500 days":
+                    continue  # these take seconds; the targets are of loops that take minutes
                 found[query, data, of, peer] = (ratio, target.removeprefix("≤ "), met)
     missed = [(ratio, target) for ratio, target, met in found.values() if met == "no"]
     page = (PAGE.parents[1] / "docs" / "benchmarks.md").read_text(encoding="utf-8")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from windrow.kernels.aggregates import AggregateSpec
+from windrow.kernels.computed.computed_operations import Computed, ComputedColumns, RowFilter
+from windrow.kernels.computed.computed_values import Applied, ComputedColumn
 from windrow.kernels.incremental import (
     Program,
     ProgramFragment,
@@ -91,6 +95,47 @@ def program_of(kind, lengths, keys, specs=MERGED, *, appends=True):
 
 def nothing(fragment, tables):
     raise AssertionError(fragment, tables)
+
+
+def filtered(program, *, fails):
+    """The program whose groups are of the rows in windows that do not end at `v`, by a computation; with
+    `fails`, one that does not take a `v` of 3.
+    """
+    windows, groups = program.nodes
+    (side,) = groups.sides
+    numbers = {name: at for at, name in enumerate(side.chosen)}
+
+    def differs(end, value):
+        if fails and pc.any(pc.equal(value, 3)).as_py():
+            raise pa.ArrowInvalid("3")
+        return pc.not_equal(end, pc.fill_null(value, 0))
+
+    condition = Applied(differs, (ComputedColumn(numbers["e"]), ComputedColumn(numbers["v"])))
+    columns = ComputedColumns({at + 100: ComputedColumn(at) for at in numbers.values()})
+    made = Computed(
+        {at: name for name, at in numbers.items()},
+        [RowFilter(condition), columns],
+        [at + 100 for at in numbers.values()],
+        side.schema,
+    )
+    other = replace(groups, sides=(replace(side, chosen=None, computed=made),))
+    return replace(program, nodes=(windows, other))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@given(given=rows, cuts=cuts)
+def test_what_is_computed_of_windows_is_computed_of_panes(fails, given, cuts):
+    """Also where only Spark computes it, of each row in each of its windows."""
+    program = filtered(program_of(*WINDOWS["hops that divide"], ("wend", "k")), fails=fails)
+    plain = filtered(program_of(*WINDOWS["hops that divide"], ("wend", "k")), fails=False)
+    side = plain.nodes[1].sides[0]
+    paned = over_panes(program)
+    assert len(paned.nodes) == 1
+
+    def spark(_, tables):
+        return side.rows(tables, nothing)
+
+    assert told(Run(paned, spark), given, cuts) == told(Run(plain, nothing), given, cuts)
 
 
 def told(run, given, cuts, restored=None):

@@ -17,15 +17,9 @@ from windrow.kernels.incremental.completing import Completing, first_above
 from windrow.kernels.incremental.delaying import Delaying
 from windrow.kernels.incremental.grouping import goes_on
 from windrow.kernels.incremental.operated import Operated, UnmatchedError
-from windrow.kernels.incremental.operator_program import (
-    Ending,
-    Otherwise,
-    Program,
-    ProgramFragment,
-    ProgramNode,
-    Run,
-)
+from windrow.kernels.incremental.operator_program import Ending, Program, ProgramNode, Run
 from windrow.kernels.incremental.over_panes import over_panes
+from windrow.kernels.incremental.program_fragment import Otherwise, ProgramFragment
 from windrow.kernels.incremental.standing import Standing, instants_of
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed_rows import TimedRows, Times

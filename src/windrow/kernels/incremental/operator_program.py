@@ -16,16 +16,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.errors import InputError
-from windrow.kernels.computed.computed_operations import Computed
 from windrow.kernels.incremental.operated import Operated
-from windrow.kernels.incremental.paned_groups import Panes
+from windrow.kernels.incremental.paned_groups import PanedGroups, Panes
+from windrow.kernels.incremental.program_fragment import Otherwise, ProgramFragment
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed import FixedWindows
 from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.zset.keyed_operator import OF_PARTNERS, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
-__all__ = ["Ending", "Otherwise", "Program", "ProgramFragment", "ProgramNode", "Run"]
+__all__ = ["Ending", "Program", "ProgramNode", "Run"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -51,78 +51,6 @@ class Ending:
     origin: int
     mapped: str
     kind: str
-
-
-@dataclass(frozen=True, eq=False)
-class ProgramFragment:
-    """A computation on the rows of leaves.
-
-    Attributes
-    ----------
-    number
-        The number by which a fragment is identified when it is not computed here.
-    leaves
-        The numbers of the leaves that it reads.
-    schema
-        Its columns.
-    reads
-        The columns that it needs of each leaf.
-    chosen
-        Where it does no more than that: the columns of its one leaf that it passes on.
-    computed
-        The computation in memory, if that is all that it does.
-    parts
-        The parts in memory whose rows it concatenates, if that is what it does.
-    """
-
-    number: int
-    leaves: tuple[int, ...]
-    schema: pa.Schema
-    reads: Mapping[int, frozenset[str]]
-    chosen: tuple[str, ...] | None = None
-    computed: Computed | None = None
-    parts: tuple[ProgramFragment, ...] = ()
-
-    @property
-    def is_in_memory(self) -> bool:
-        """Whether it is computed in memory, except for values that only Spark computes."""
-        return self.chosen is not None or self.computed is not None or bool(self.parts)
-
-    def rows(self, tables: Mapping[int, pa.Table], otherwise: Otherwise) -> pa.Table:
-        """Its result for the rows of its leaves."""
-        read = {number: tables[number] for number in self.leaves if number in tables}
-        if not any(table.num_rows for table in read.values()):
-            return self.schema.empty_table()
-        made = self._made(read)
-        if made is None:
-            made = otherwise(self, read)
-        return made.cast(self.schema).combine_chunks()
-
-    def _made(self, read: Mapping[int, pa.Table]) -> pa.Table | None:
-        """The result in memory; None if that is not the whole result."""
-        if not self.is_in_memory:
-            return None
-        if self.parts:
-            return self._of_parts(read)
-        ((leaf, table),) = read.items()
-        if self.chosen is not None:
-            return table.select(self.chosen).rename_columns(self.schema.names)
-        assert self.computed is not None
-        return self.computed.of(table.select([*self.reads[leaf]]))
-
-    def _of_parts(self, read: Mapping[int, pa.Table]) -> pa.Table | None:
-        made = []
-        for part in self.parts:
-            own = {leaf: read[leaf] for leaf in part.leaves if leaf in read and read[leaf].num_rows}
-            table = part._made(own) if own else self.schema.empty_table()
-            if table is None:
-                return None
-            made.append(table.cast(self.schema))
-        return pa.concat_tables(made)
-
-
-Otherwise = Callable[[ProgramFragment, Mapping[int, pa.Table]], pa.Table]
-"""Computes a fragment for the rows of its leaves, if it cannot be computed in memory or for such values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +125,9 @@ class Run:
 
     def __post_init__(self) -> None:
         self.operators = [node.operated() for node in self.program.nodes]
+        for operated in self.operators:
+            if isinstance(operated, PanedGroups):
+                operated.by_spark = self.otherwise
 
     def empty(self) -> None:
         """Drop the state of the operators."""

@@ -8,6 +8,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from windrow.kernels.aggregates import FUNCTIONS
+from windrow.kernels.computed.computed_operations import only
+from windrow.kernels.computed.lookups import LookUp
 from windrow.kernels.incremental.operator_program import Program, ProgramNode
 from windrow.kernels.incremental.paned_groups import Panes
 from windrow.kernels.incremental.running import Added, Merged, running
@@ -48,7 +50,7 @@ def _paned(node: ProgramNode, below: ProgramNode) -> ProgramNode | None:
     """Groups over windows as one operator; None if they stay two."""
     (side,), windows, operator = node.sides, below.operator.windows, node.operator
     assert windows is not None
-    if operator.name != "group" or side.chosen is None or len({*side.chosen}) < len(side.chosen):
+    if operator.name != "group" or side.parts:
         return None
     for _, spec in operator.aggregates:
         kind = pa.bool_() if spec.argument is None else side.schema.field(spec.argument).type
@@ -56,14 +58,22 @@ def _paned(node: ProgramNode, below: ProgramNode) -> ProgramNode | None:
             running(spec, kind, appends=True), Added | Merged
         ):
             return None
-    named = dict(zip(side.chosen, side.schema.names, strict=True))
-    names = tuple(named.get(name, name) for name in windows.names)
-    arguments = {spec.argument for _, spec in operator.aggregates}
-    if arguments & {*names}:  # an aggregate of the windows' edges
+    if side.chosen is not None:
+        origins: dict[str, str | None] = dict(zip(side.schema.names, side.chosen, strict=True))
+        read = {side.chosen[side.schema.names.index(key)] for key in operator.keys}
+    elif side.computed is not None and not any(isinstance(one, LookUp) for one in side.computed.operations):
+        origins = {name: side.computed.origin(name) for name in side.schema.names}
+        read = {*only(side.computed, operator.keys).columns.values()}
+    else:
         return None
-    columns = tuple(
-        (name, column) for column, name in named.items() if column not in (*windows.names, ENTER, LEAVE)
+    arguments = {}
+    for argument in {spec.argument for _, spec in operator.aggregates} - {None}:
+        assert argument is not None
+        origin = origins[argument]
+        if origin is None or origin in windows.names:  # computed, or an edge of the windows
+            return None
+        arguments[argument] = origin
+    cells = tuple(sorted(read - {*windows.names, ENTER, LEAVE}))
+    return replace(
+        node, sides=below.sides, panes=Panes(windows, side, cells, tuple(sorted(arguments.items())))
     )
-    schema = pa.schema([field for field in side.schema if field.name not in (ENTER, LEAVE)])
-    panes = Panes(replace(windows, names=names), columns, schema)
-    return replace(node, sides=below.sides, panes=panes)

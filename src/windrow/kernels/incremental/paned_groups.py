@@ -14,8 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.aggregates import AggregateSpec, state
+from windrow.kernels.computed.computed_operations import carrying, only
 from windrow.kernels.incremental.grouping import RunningGroups
 from windrow.kernels.incremental.operated import UnmatchedError
+from windrow.kernels.incremental.program_fragment import Otherwise, ProgramFragment
 from windrow.kernels.incremental.running import Events, merged_so_far
 from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.packing.numbering import numbered
@@ -27,7 +29,7 @@ __all__ = ["PanedGroups", "Panes"]
 
 Ints = npt.NDArray[np.int64]
 
-_PANE = "__pane"
+_PANE, CELL = "__pane", "__cell"
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,16 +39,32 @@ class Panes:
     Attributes
     ----------
     windows
-        The windows, with the names that their columns have among the keys.
-    columns
-        The other columns of the groups' input, each with its name in the rows.
-    schema
-        The columns of the groups' input, with those of the windows.
+        The windows.
+    side
+        The computation on rows with their windows whose result is grouped.
+    cells
+        The columns of rows that the keys and conditions of `side` read, without those of the windows.
+    arguments
+        The arguments of the aggregates, each with the column of rows that it is.
     """
 
     windows: WindowingFunction
-    columns: tuple[tuple[str, str], ...]
-    schema: pa.Schema
+    side: ProgramFragment
+    cells: tuple[str, ...]
+    arguments: tuple[tuple[str, str], ...]
+
+    def keys(self, rows: pa.Table, keys: tuple[str, ...]) -> pa.Table | None:
+        """These keys of rows with their windows and `CELL`, without those that `side` drops; None if only
+        Spark computes them.
+        """
+        if self.side.chosen is not None:
+            columns = dict(zip(self.side.schema.names, self.side.chosen, strict=True))
+            return pa.table({key: rows.column(columns[key]) for key in keys}).append_column(
+                CELL, rows.column(CELL)
+            )
+        assert self.side.computed is not None
+        made = carrying(only(self.side.computed, keys), CELL)
+        return made.of(rows.select([*made.columns.values()]))
 
 
 @dataclass(frozen=True)
@@ -71,14 +89,23 @@ class _EventsOfPanes(Events):
 
 @dataclass
 class PanedGroups(RunningGroups):
-    """Groups by windows of TUMBLE, HOP or CUMULATE and other keys, over rows without their windows."""
+    """Groups by windows of HOP or CUMULATE and other keys, over rows without their windows.
+
+    Attributes
+    ----------
+    panes
+        The windows.
+    by_spark
+        Computes keys that are not computed in memory.
+    """
 
     panes: Panes | None = None
+    by_spark: Otherwise | None = None
 
     def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
         """The groups of these rows in each interval of the micro-batch."""
         assert self.panes is not None
-        windows, keys = self.panes.windows, self.operator.keys
+        windows, keys, cells = self.panes.windows, self.operator.keys, self.panes.cells
         rows = with_time(rows, windows.time).combine_chunks()
         enter, leave = (np.asarray(rows.column(name).to_numpy(), np.int64) for name in (ENTER, LEAVE))
         if (leave != NEVER).any() or (times.since is not None and (enter < times.since).any()):
@@ -89,36 +116,53 @@ class PanedGroups(RunningGroups):
         if not windows.fits(ticks):
             raise UnmatchedError(overflow())  # Spark says whether they have windows
         pane = windows.pane(ticks)
-        own = pa.table({name: rows.column(column) for name, column in self.panes.columns})
-        others = [key for key in keys if key in own.column_names]
-        number = numbered(own.select(others).append_column(_PANE, pa.array(pane)), [*others, _PANE])
+        known = {name: rows.column(name) for name in cells}
+        number = numbered(pa.table({_PANE: pane, **known}), [_PANE, *cells])
         order = by_group_and_time(number, enter)
         new = np.ones(len(order), bool)
         new[1:] = (np.diff(number[order]) != 0) | (np.diff(enter[order]) != 0)
-        read = {spec.argument for _, spec in self.operator.aggregates if spec.argument is not None}
-        arguments = own.select(sorted(read))
+        head, count = order[new], np.diff(np.flatnonzero(new), append=len(order))
+        of, *edges = windows.fixed(pane[head])
+        at = pa.array(head[of])
+        table = pa.table({CELL: of, **{name: column.take(at) for name, column in known.items()}})
+        found = self.panes.keys(self._with_windows(table, rows, *edges), keys)
+        if found is None:
+            return self._of_each_row(rows, ticks, times)
+        if not found.num_rows:
+            return self.result.empty_table()
+        of = found.column(CELL).to_numpy()
+        table = found.select(keys).cast(self.groups.schema).combine_chunks()
+        group = numbered(table, keys)
+        pieces = self._pieces(table, group, group, enter[head[of]], times)
+        arguments = pa.table({name: rows.column(column) for name, column in self.panes.arguments})
         of_panes = Events(
-            arguments.take(pa.array(order)).combine_chunks() if read else arguments,
+            arguments.take(pa.array(order)).combine_chunks() if arguments.num_columns else arguments,
             np.cumsum(new) - 1,
             np.ones(len(order), np.int64),
             number[order[new]],
             np.zeros(0, np.int64),
         )
-        head, count = order[new], np.diff(np.flatnonzero(new), append=len(order))
-        of, begin, end = windows.fixed(pane[head])
-        if not len(of):  # between hops that are longer than the windows
-            return self.result.empty_table()
-        kind = rows.schema.field(windows.time).type
-        of_windows = {
-            name: of_ticks(at, kind)
-            for name, at in zip(windows.names, (begin, end, end - windows.last), strict=False)
-        }
-        known = own.select(others).take(pa.array(head[of]))
-        table = pa.table({key: of_windows[key] if key in of_windows else known.column(key) for key in keys})
-        group = numbered(table, keys)
-        pieces = self._pieces(table.cast(self.groups.schema), group, group, enter[head[of]], times)
         which = pieces.which
         events = _EventsOfPanes(
             arguments, pieces.piece, count[of[which]], pieces.group, pieces.places, of_panes, of[which]
         )
         return self._output(events, pieces)
+
+    def _with_windows(self, table: pa.Table, rows: pa.Table, begin: Ints, end: Ints) -> pa.Table:
+        """A table with the columns of windows, of the type of the rows' times."""
+        assert self.panes is not None
+        windows = self.panes.windows
+        kind = rows.schema.field(windows.time).type
+        for name, at in zip(windows.names, (begin, end, end - windows.last), strict=False):
+            table = table.append_column(name, of_ticks(at, kind))
+        return table
+
+    def _of_each_row(self, rows: pa.Table, ticks: Ints, times: Times) -> pa.Table:
+        """The same from each row in each of its windows."""
+        assert self.panes is not None
+        assert self.by_spark is not None
+        row, *edges = self.panes.windows.fixed(ticks)
+        whole = self._with_windows(rows.take(pa.array(row)), rows, *edges)
+        (leaf,) = self.panes.side.leaves
+        grouped = self.panes.side.rows({leaf: whole}, self.by_spark)
+        return super()._of_rows(grouped, times) if grouped.num_rows else self.result.empty_table()

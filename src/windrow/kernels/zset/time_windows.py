@@ -87,7 +87,8 @@ class WindowingFunction:
         if self.kind == "CUMULATE":
             begin, step = ticks - (ticks - offset) % length, self.lengths["step"]
             later = (begin + length - 1 - ticks) // step
-            return np.maximum(begin, begin + length - (later + 1) * step)
+            first: Ints = np.maximum(begin, begin + length - (later + 1) * step)
+            return first
         shared = length if self.kind == "TUMBLE" else math.gcd(length, self.lengths["hopsize"])
         return ticks - (ticks - offset) % shared
 
