@@ -166,6 +166,48 @@ def test_csv_files_of_other_settings_are_left_to_spark(spark, tmp_path, monkeypa
     assert sum(read) >= sum(SIZES)  # Spark reads a micro-batch again for all columns of its late rows
 
 
+def test_csv_files_are_read_with_the_time_zone_of_the_moment(spark, tmp_path, conf):
+    """As Spark does, which reads the setting for each micro-batch."""
+    found = {}
+    for way in ("true", "false"):
+        conf(READ_SETTING, way)
+        folder = tmp_path / way
+        folder.mkdir()
+        session, sink = Session(spark), Memory()
+        source = spark.readStream.schema("ts TIMESTAMP, k STRING").csv(str(folder))
+        session.stream("s", source, rowtime="ts")
+        started = session.sql("SELECT STREAM k FROM s").start(sink, checkpoint=tmp_path / f"{way} checkpoint")
+        try:
+            for day, zone in enumerate(["UTC", "Asia/Tokyo", "UTC"], 1):
+                conf("spark.sql.session.timeZone", zone)
+                (folder / f"{day}.csv").write_text(f"2026-01-0{day} 09:00:00,a\n")
+                started.process_all_available()
+        finally:
+            started.stop()
+        rows = [rows.column(0).cast(pa.timestamp("us", "UTC")) for rows in sink.batches.values()]
+        found[way] = [when.as_py().hour for times in rows for when in times]
+    assert found == {"true": [9, 0, 9], "false": [9, 0, 9]}
+
+
+@pytest.mark.parametrize("columns", ["n BIGINT, k STRING, rest STRING", "n BIGINT, rest STRING, k STRING"])
+def test_a_column_for_malformed_lines_is_left_to_spark(spark, tmp_path, conf, columns):
+    conf("spark.sql.columnNameOfCorruptRecord", "rest")
+    (tmp_path / "arriving").mkdir()
+    (tmp_path / "arriving" / "0.csv").write_text("1,a,b\n2,c,d\n")
+    found = []
+    for way in ("true", "false"):
+        conf(READ_SETTING, way)
+        session, sink = Session(spark), Memory()
+        source = spark.readStream.schema(columns).csv(str(tmp_path / "arriving"))
+        session.stream("s", source, rowtime="n", unit="seconds")
+        trigger = {"availableNow": True}
+        query = session.sql("SELECT STREAM k, rest FROM s")
+        query.start(sink, checkpoint=tmp_path / way, trigger=trigger).await_termination()
+        found.append([rows.to_pylist() for rows in sink.batches.values()])
+    assert found[0] == found[1]
+    assert found[0][0][0]["rest"] == "1,a,b"
+
+
 def _noted(collected):
     own = EntryReader._collected
 

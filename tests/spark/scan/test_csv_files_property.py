@@ -130,6 +130,13 @@ def test_plain_files_are_read(spark, folder, header, quote):
     assert found.num_rows == 3
 
 
+@pytest.mark.parametrize("names", ["\n,,,s,,,", " \n,,,s,,,", "s", 'n,i,x,"s,at,local,day'])
+def test_the_line_of_names_is_the_one_that_spark_leaves_out(spark, folder, names):
+    """Spark passes over empty lines, and ends lines in quotes too."""
+    for lines in (['1,2,3,","y,,,', '1,2,3,z",,,'], [",,,t,,,"]):
+        compare(spark, folder, "\n".join([names, *lines]), has_header=True)
+
+
 def test_other_files_are_left_to_spark(folder):
     path = folder / "rows.csv"
     path.write_text(",".join(PLAIN))

@@ -40,7 +40,7 @@ def plain_csv(
     schema
         All columns of the file. Timestamps are read as UTC. NULL is nothing between two commas.
     has_header
-        Whether the first line is left out.
+        Whether the first line is left out. It must have as many names as there are columns.
     """
     if len(schema) < _FEWEST or not all(map(_is_read, schema.types)):
         return None
@@ -57,7 +57,7 @@ def plain_csv(
     try:
         texts = pa.csv.read_csv(
             pa.BufferReader(content),
-            pa.csv.ReadOptions(column_names=schema.names, block_size=8 * _BLOCK, skip_rows=int(has_header)),
+            pa.csv.ReadOptions(column_names=schema.names, block_size=8 * _BLOCK),
             pa.csv.ParseOptions(double_quote=False),
             pa.csv.ConvertOptions(
                 include_columns=list(wanted),
@@ -66,12 +66,15 @@ def plain_csv(
                 null_values=[""],
             ),
         )
+        # fewer rows than lines: a line without a value, or a line break in quotes
+        if texts.num_rows != lines:
+            return None
+        texts = texts.slice(int(has_header))
         columns = [_read(texts.column(name), schema.field(name).type) for name in wanted]
     except pa.ArrowInvalid:
         return None
     known = [column for column in columns if column is not None]
-    # fewer rows than lines: a line without a value, or a line break in quotes
-    if len(known) < len(columns) or texts.num_rows != lines - int(has_header):
+    if len(known) < len(columns):
         return None
     return pa.Table.from_arrays(known, schema=pa.schema([schema.field(name) for name in wanted]))
 

@@ -57,6 +57,8 @@ __all__ = [
 
 READ_SETTING = "spark.windrow.read.files"
 _ZONE, _POLICY = "spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy"
+_REST = "spark.sql.columnNameOfCorruptRecord"
+"""The setting with the name of a column that has no place in a text: Spark puts malformed lines there."""
 
 _MOST_FILES = 10_000
 _TASK_BYTES = 128 << 20
@@ -302,11 +304,11 @@ def may_read(gateway: Gateway) -> bool:
         return False
 
 
-def may_read_texts(gateway: Gateway) -> bool:
-    """Whether Spark reads texts as timestamps in UTC and by ISO 8601."""
-    conf = gateway.spark.conf
-    zone, policy = (str(conf.get(name)) for name in (_ZONE, _POLICY))
-    return zone.upper() in ("UTC", "Z", "ETC/UTC", "GMT") and policy.upper() != "LEGACY"
+def may_read_texts(gateway: Gateway, columns: Iterable[str]) -> bool:
+    """Whether Spark reads texts as timestamps in UTC and by ISO 8601, and these columns from the texts."""
+    zone, policy, rest = (str(gateway.spark.conf.get(name)) for name in (_ZONE, _POLICY, _REST))
+    is_plain = zone.upper() in ("UTC", "Z", "ETC/UTC", "GMT") and policy.upper() != "LEGACY"
+    return is_plain and rest not in columns
 
 
 def _is_plain_path(path: str) -> bool:

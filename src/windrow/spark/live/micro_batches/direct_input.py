@@ -118,7 +118,7 @@ class DirectInput:
             files = None if stream.live is None else stream.live.files
             if files is None or not files.is_plain or stream.live is None or stream.live.idle is not None:
                 return None
-            if files.format != "parquet" and not may_read_texts(gateway):
+            if not _may_read(gateway, files):
                 return None
             leaf, frame = operators.leaf(_schema(at, stream, files))
             # where all entries are rows there is none of which nothing may be computed
@@ -134,6 +134,8 @@ class DirectInput:
 
     def take(self) -> DirectBatch | None:
         """The micro-batch for which Spark calls; None if Spark must read it."""
+        if not all(_may_read(self._gateway, source.files) for source in self._sources):
+            return None
         batch = file_batch(self._gateway.spark, len(self._sources))
         if batch is None:
             return None
@@ -166,6 +168,11 @@ class DirectInput:
             columns[inside(at, PRODUCER)] = rows.column(files.producer).fill_null("")
         columns[PLACE] = pa.array(np.arange(rows.num_rows))
         return pa.table(columns)
+
+
+def _may_read(gateway: Gateway, files: FileColumns) -> bool:
+    """Whether Spark reads these values, by the present settings: those may change while a query runs."""
+    return files.format == "parquet" or may_read_texts(gateway, files.schema.names)
 
 
 def _control_columns(files: FileColumns) -> list[str]:
