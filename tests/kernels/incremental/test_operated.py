@@ -204,6 +204,13 @@ def test_of_the_first_rows_of_what_only_comes_no_more_are_kept(keys, given, cuts
     assert operated.retained == sum(min(count, FIRST.offset + FIRST.limit) for count in of.values())
 
 
+def test_the_first_of_rows_without_keys_and_order_are_those_that_came_first():
+    operator, times = keyed("first", (), first=First(ALL, (), 0, 1)), Times(None, END)
+    operated = stepwise(operator, (SIDE,), pa.schema([*SIDE, *TIMES]), appends=True)
+    found = operated.advance([table(SIDE, [(1, "b", 0, NEVER), (1, "a", 0, NEVER)])], times)
+    assert found.to_pylist() == [{"k": 1, "v": "b", ENTER: 0, LEAVE: NEVER}]
+
+
 WINDOW = 4
 of_windows = st.lists(
     st.tuples(

@@ -69,6 +69,8 @@ def program_of(kind, lengths, keys, specs=MERGED, *, appends=True):
     own = pa.schema([*source, *TIMES])
     windowed = pa.schema([*source, *(pa.field(name, pa.int64()) for name in ("b", "e", "l")), *TIMES])
     names = {"b": "wstart", "e": "wend", "k": "k", "v": "v", "x": "x", ENTER: ENTER, LEAVE: LEAVE}
+    read = {*keys, *(spec.argument for _, spec in specs), ENTER, LEAVE}
+    names = {column: name for column, name in names.items() if name in read}
     side = pa.schema([windowed.field(column).with_name(name) for column, name in names.items()])
     result = pa.schema([*(side.field(key) for key in keys), *(RESULTS[: len(specs)]), *TIMES])
     layout = Layout(1)
@@ -156,11 +158,19 @@ def told(run, given, cuts, restored=None):
     return found
 
 
-@pytest.mark.parametrize("keys", [("wstart", "k", "wend"), ("wend",), ("k",)])
+@pytest.mark.parametrize(
+    ("keys", "specs"),
+    [
+        (("wstart", "k", "wend"), MERGED),
+        (("wend",), MERGED),
+        (("k",), MERGED),
+        (("wend",), MERGED[:1]),  # which read no column of the rows
+    ],
+)
 @pytest.mark.parametrize("name", WINDOWS)
 @given(given=rows, cuts=cuts, restored=st.integers(0, 4))
-def test_panes_give_what_rows_give(name, keys, given, cuts, restored):
-    program = program_of(*WINDOWS[name], keys)
+def test_panes_give_what_rows_give(name, keys, specs, given, cuts, restored):
+    program = program_of(*WINDOWS[name], keys, specs)
     paned = over_panes(program)
     assert [len(each.nodes) for each in (program, paned)] == [2, 1]
     of_rows, of_panes = (Run(each, nothing) for each in (program, paned))

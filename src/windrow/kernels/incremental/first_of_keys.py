@@ -55,7 +55,8 @@ class FirstRows(Operated):
         assert first.limit is not None
         new = new_rows.select(trace.schema.names).cast(trace.schema).combine_chunks()
         places = trace.having(hashes(new, keys))
-        read = list(dict.fromkeys([*keys, *(key.column for key in first.order)]))
+        # without keys and an order at least one: rows without columns cannot be counted
+        read = list(dict.fromkeys([*keys, *(key.column for key in first.order)])) or new.column_names[:1]
         whole = pa.concat_tables([trace.rows(places, read), new.select(read)]).combine_chunks()
         order, bounds = sorted_partitions(whole, keys, first.order)
         place = np.arange(whole.num_rows) if order is None else order
