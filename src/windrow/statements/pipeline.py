@@ -176,13 +176,14 @@ def start_pipeline(
     ]
     if checkpoint is not None:
         _refuse_changed(checkpoint, script)
-    queries.collected = []
+    queries.collected, without_target = [], 0
     try:
         for statement, values in zip(statements, given, strict=True):
             made = gateway(values.positional, values.named)
             insert = _run(catalog, made, tokens, statement, values.positional, execution, sink)
             if insert is not None:
                 queries.collected.append(insert)
+                without_target += 1
         inserts = queries.collected
     except WindrowError as error:
         if error.span is not None:
@@ -197,9 +198,9 @@ def start_pipeline(
             hint="write INSERT INTO target SELECT STREAM …, or run other scripts with session.script",
         )
     if checkpoint is None:
-        if any(tokens.word(start) == "INSERT" for start, _ in statements):
+        if len(inserts) > without_target:
             raise UsageError(
-                "a script with INSERT INTO has no checkpoint",
+                "a script that writes into tables or streams has no checkpoint",
                 condition="NO_CHECKPOINT",
                 hint="name a folder of its own: checkpoint=…, on the command line --checkpoint DIR",
             )

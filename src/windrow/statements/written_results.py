@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 
 from windrow.algebra.names import verbatim
-from windrow.errors import NotSupportedError, WindrowError
+from windrow.errors import NotSupportedError
+from windrow.plan.columns import sql_of
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StreamRelation, TimeVaryingRelation, VaryingRelation
 from windrow.spark.catalog import Catalog
@@ -22,7 +23,7 @@ from windrow.statements.inserts import gives_stream, start_insert
 from windrow.statements.stream_statements import has_stream_words, is_continuous
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.sqltext import RelationText, SqlText
+from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.commands import Command, parse_command
 from windrow.syntax.streams.emit_clause import clauses_in, has_clauses
 from windrow.syntax.tokens import TokenList
@@ -31,6 +32,7 @@ __all__ = ["may_write_result", "with_result"]
 
 _COMMAND = re.compile(r"\s*(explain\b.*?\b)?(create|insert|replace)\b", re.IGNORECASE | re.DOTALL)
 _KEY = "__result"
+_MAKE = ("CREATE", "REPLACE")
 
 
 def may_write_result(text: str, catalog: Catalog) -> bool:
@@ -76,10 +78,17 @@ def with_result(
     if not varies and relation.made_of is None and not has_stream_words(tokens.text(*command.query)):
         yield None
         return
-    if command.kind != "CREATE" and queries_of(catalog).collected is not None:
+    if command.kind not in _MAKE and queries_of(catalog).collected is not None:
         hint = "insert the rows once with session.sql; a pipeline would insert them again at each start"
         raise unsupported_statement(tokens, statement[0], "INSERT of stored rows in a pipeline", hint)
-    frame, text = _in_table(gateway, tokens, command, relation), _over_result(tokens, command)
+    span = tokens.span(*command.query)
+    text = SqlText.of(
+        verbatim(tokens, 0, span.start),
+        "SELECT * FROM ",
+        RelationText(_KEY),
+        verbatim(tokens, span.stop, len(tokens.sql)),
+    )
+    frame = _in_table(gateway, tokens, command, relation)
     with gateway.views({_KEY: frame}) as names, gateway.instead(text, names) as read:
         yield read, relation
 
@@ -90,7 +99,7 @@ def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: Li
     target = tokens.text(*command.table)
     emits = any(tokens.word(at + 1) == "STREAM" for at in clauses_in(tokens, *command.query))
     if command.kind not in ("INTO", "CREATE") or plan is None or (plan.is_relation and not emits):
-        verb = "CREATE TABLE" if command.kind == "CREATE" else f"INSERT {command.kind}"
+        verb = f"{command.kind} TABLE" if command.kind in _MAKE else f"INSERT {command.kind}"
         raise NotSupportedError(
             f"{verb} {target} of a live relation is not supported",
             condition="UNSUPPORTED_STATEMENT",
@@ -102,28 +111,33 @@ def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: Li
     sink, name = Table(target, command.columns), target.replace("`", "")
     if command.kind == "INTO":
         return start_insert(gateway, tokens, relation, sink, name)
-    is_new = not gateway.spark.catalog.tableExists(name)
-    nothing = gateway.spark.createDataFrame([], relation.schema)
-    gateway.sql(_over_result(tokens, command), {_KEY: nothing})
+    is_new = not gateway.spark.catalog.tableExists(target)
+    gateway.sql(_of_columns(tokens, command, relation))
     try:
         return start_insert(gateway, tokens, relation, sink, name)
-    except WindrowError:
+    except BaseException:
         if is_new:
             gateway.sql(SqlText.of("DROP TABLE ", target))
         raise
 
 
-def _over_result(tokens: TokenList, command: Command) -> SqlText:
-    """The statement over the rows of its query."""
-    span = tokens.span(*command.query)
-    before, after = verbatim(tokens, 0, span.start), verbatim(tokens, span.stop, len(tokens.sql))
-    return SqlText.of(before, "SELECT * FROM ", RelationText(_KEY), after)
+def _of_columns(tokens: TokenList, command: Command, relation: LiveRelation) -> SqlText:
+    """CREATE TABLE with the columns of the query in place of the query.
+
+    So after a restart it may find the rows at its LOCATION that the query has written.
+    """
+    columns = ", ".join(f"{quoted(one.name)} {sql_of(one.dataType)}" for one in relation.schema)
+    table, query = tokens.span(*command.table), command.query[0]
+    options = tokens.span(command.table[1], query - (tokens.word(query - 1) == "AS"))
+    return SqlText.of(
+        verbatim(tokens, 0, table.stop), f" ({columns}) ", verbatim(tokens, options.start, options.stop)
+    )
 
 
 def _in_table(gateway: Gateway, tokens: TokenList, command: Command, relation: Relation) -> DataFrame:
     """The rows; a stream's without their rowtime, if the table has one column less."""
     frame = relation.df
-    if command.kind == "CREATE" or not isinstance(relation, StreamRelation):
+    if command.kind in _MAKE or not isinstance(relation, StreamRelation):
         return frame
     columns = command.columns
     if columns is None:

@@ -272,9 +272,9 @@ def test_a_table_is_created_with_the_columns_of_a_live_query(spark, tmp_path, qu
     try:
         made = session.sql(f"CREATE TABLE IF NOT EXISTS made {place} AS {query}")
         assert session.sql("TABLE made").schema.simpleString() == relation.schema.simpleString()
-        session.spark.sql("SELECT 'a' AS k, TIMESTAMP '2026-01-01' AS ts, 2L AS v").write.mode(
-            "append"
-        ).parquet(str(folder))
+        # ISTREAM emits the changes of an instant when a later row has come
+        rows = "VALUES ('a', TIMESTAMP '2026-01-01', 2L), ('b', TIMESTAMP '2026-01-02', 1L) AS r (k, ts, v)"
+        session.spark.sql(f"SELECT * FROM {rows}").coalesce(1).write.mode("append").parquet(str(folder))
         (running,) = session.queries.values()
         running.process_all_available()
         assert made.collect() == [(running.name, "made")]
@@ -289,6 +289,29 @@ def test_a_table_is_created_with_the_columns_of_a_live_query(spark, tmp_path, qu
             session.sql("CREATE TABLE whole AS SELECT k, v FROM s [RANGE 1 HOUR]")
     finally:
         session.spark.sql("DROP TABLE IF EXISTS made")
+
+
+def test_a_created_table_is_found_again_by_a_session_that_has_forgotten_it(spark, tmp_path):
+    """As after a restart of the process: tables of a local session are temporary, but not their files."""
+    session, folder = Session(spark.newSession()), tmp_path / "in"
+    folder.mkdir()
+    source = session.spark.readStream.schema("ts TIMESTAMP, `a b` STRING").parquet(str(folder))
+    session.stream("s", source, rowtime="ts")
+    place = f"USING parquet LOCATION '{tmp_path / 'made'}'"
+    script = f"CREATE TABLE IF NOT EXISTS made {place} AS SELECT STREAM `a b` FROM s"
+    with refused("NO_CHECKPOINT"):
+        session.pipeline(script)
+    for number in range(2):
+        rows = session.spark.sql(f"SELECT TIMESTAMP '2026-01-0{number + 1}' AS ts, 'k{number}' AS `a b`")
+        rows.write.mode("append").parquet(str(folder))
+        trigger = {"availableNow": True}
+        session.pipeline(script, checkpoint=tmp_path / "checkpoint", trigger=trigger).await_termination()
+        found = session.spark.table("made").collect()
+        assert sorted(row["a b"] for row in found) == [f"k{each}" for each in range(number + 1)]
+        session.spark.sql("DROP TABLE made")
+    with refused("UNSUPPORTED_STATEMENT") as caught:
+        session.sql(f"CREATE OR REPLACE TABLE made {place} AS SELECT STREAM `a b` FROM s")
+    assert "REPLACE TABLE made" in str(caught.value)
 
 
 def test_what_a_pipeline_is_not_made_of(trading):

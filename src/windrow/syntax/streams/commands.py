@@ -26,7 +26,7 @@ class Command:
     columns
         The columns that INSERT lists; None without a list, and of CREATE TABLE.
     kind
-        ``CREATE``, ``INTO`` or ``OVERWRITE``.
+        ``CREATE``, ``REPLACE``, ``INTO`` or ``OVERWRITE``.
     """
 
     table: Range
@@ -51,6 +51,9 @@ def parse_command(tokens: TokenList, start: int, stop: int) -> Command | None:
     >>> tokens = tokenize("CREATE TABLE IF NOT EXISTS t USING parquet AS ISTREAM(SELECT 1)")
     >>> tokens.text(*parse_command(tokens, 0, len(tokens)).query)
     'ISTREAM(SELECT 1)'
+    >>> tokens = tokenize("CREATE OR REPLACE TABLE t AS SELECT 1")
+    >>> parse_command(tokens, 0, len(tokens)).kind
+    'REPLACE'
     """
     word, at = tokens.word(start), start + 1
     if word == "INSERT":
@@ -62,6 +65,7 @@ def parse_command(tokens: TokenList, start: int, stop: int) -> Command | None:
         )
     if word not in ("CREATE", "REPLACE"):
         return None
+    kind = "REPLACE" if tokens.word(at) == "OR" else word
     at += 2 * (tokens.word(at) == "OR")
     if tokens.word(at) != "TABLE":
         return None
@@ -71,9 +75,9 @@ def parse_command(tokens: TokenList, start: int, stop: int) -> Command | None:
         return None
     for place in tokens.level(table[1], stop):
         if tokens.word(place) == "AS" and _begins_query(tokens, place + 1):
-            return Command(table, (place + 1, stop), None, "CREATE")
+            return Command(table, (place + 1, stop), None, kind)
         if place > table[1] and tokens.word(place) in ("SELECT", "WITH") and _begins_query(tokens, place):
-            return Command(table, (place, stop), None, "CREATE")
+            return Command(table, (place, stop), None, kind)
     return None
 
 
