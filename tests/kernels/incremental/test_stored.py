@@ -177,3 +177,19 @@ def test_what_earlier_versions_stored_is_read():
 def test_another_table_is_refused():
     with pytest.raises(StoredError):
         from_stored(pa.table({"kept": [b"cos\nsystem\n"]}))
+
+
+def test_long_parts_are_stored_as_they_are_and_in_their_order():
+    """Parts of more than a megabyte share their memory with the table; short ones are between them."""
+    long = np.arange(200_000)
+    rows = pa.table({"n": long, "text": pa.array([f"row {each}" for each in long])})
+    value = [b"first", long, "text", rows, np.arange(3), {"again": long}, rows.column("text"), None]
+    table = stored(value)
+    assert table.column("data").num_chunks > 3
+    found = from_stored(table)
+    assert (found[0], found[2], found[7]) == (b"first", "text", None)
+    assert found[1].tolist() == long.tolist()
+    assert found[3].equals(rows)
+    assert found[4].tolist() == [0, 1, 2]
+    assert found[5]["again"] is found[1]
+    assert found[6].equals(rows.column("text"))
