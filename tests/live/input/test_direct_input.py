@@ -15,6 +15,7 @@ import pytest
 from pyarrow import csv
 
 from windrow import Memory, Session
+from windrow.kernels.packing import csv_files
 from windrow.spark.live.micro_batches.entry_reader import EntryReader
 from windrow.spark.scan import file_scan
 from windrow.spark.scan.file_scan import READ_SETTING, split_scan
@@ -206,6 +207,20 @@ def test_a_column_for_malformed_lines_is_left_to_spark(spark, tmp_path, conf, co
         found.append([rows.to_pylist() for rows in sink.batches.values()])
     assert found[0] == found[1]
     assert found[0][0][0]["rest"] == "1,a,b"
+
+
+def test_csv_files_that_are_too_large_together_are_left_to_spark(spark, tmp_path, monkeypatch, conf):
+    conf("spark.sql.session.timeZone", "UTC")
+    (tmp_path / "arriving").mkdir()
+    folder = written(tmp_path / "arriving", "csv")
+    largest = max(path.stat().st_size for path in folder.glob("*.csv"))
+    monkeypatch.setattr(csv_files, "MOST_BYTES", largest)  # of which each file alone has no more
+    collected = []
+    monkeypatch.setattr(EntryReader, "_collected", _noted(collected))
+    asked = (STREAMS[TRIED[2][0]], QUERIES[TRIED[2][1]], "csv")
+    (given, _, _), _ = run(spark, folder, tmp_path / "checkpoint", *asked, maxFilesPerTrigger="10")
+    assert collected
+    assert any(given.values())
 
 
 def _noted(collected):

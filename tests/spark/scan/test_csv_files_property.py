@@ -144,3 +144,4 @@ def test_other_files_are_left_to_spark(folder):
     assert plain_csv(str(path), SCHEMA.append(pa.field("b", pa.bool_())), ["n"]) is None
     assert plain_csv(str(path), pa.schema({"n": pa.string()}), ["n"]) is None
     assert plain_csv(str(path.rename(folder / "rows.gz")), SCHEMA, ["n"]) is None
+    assert plain_csv(str(folder / "gone.csv"), SCHEMA, ["n"]) is None

@@ -50,7 +50,7 @@ def _paned(node: ProgramNode, below: ProgramNode) -> ProgramNode | None:
     """Groups over windows as one operator; None if they stay two."""
     (side,), windows, operator = node.sides, below.operator.windows, node.operator
     assert windows is not None
-    if operator.name != "group" or side.parts:
+    if operator.name != "group" or not operator.keys or side.parts:
         return None
     for _, spec in operator.aggregates:
         kind = pa.bool_() if spec.argument is None else side.schema.field(spec.argument).type

@@ -8,7 +8,6 @@ dates and timestamps of ISO 8601. All other files are Spark's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -16,14 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-__all__ = ["plain_csv"]
+__all__ = ["MOST_BYTES", "plain_csv"]
 
 _NOT_PLAIN = tuple(b"\\\r\0")
 _COMMA, _LINE, _QUOTE = b',\n"'
 _MARK = 0xEF
 """The first byte of a byte order mark."""
 _BLOCK = 1 << 20
-_MOST_BYTES = 512 << 20
+MOST_BYTES = 512 << 20
+"""What one reader takes into memory."""
 _FEWEST = 2
 """The columns of a file, at least: Spark leaves out lines of blanks, which are values of a single column."""
 
@@ -44,10 +44,13 @@ def plain_csv(
     """
     if len(schema) < _FEWEST or not all(map(_is_read, schema.types)):
         return None
-    if not path.endswith(".csv") or Path(path).stat().st_size > _MOST_BYTES:  # others may be compressed
+    if not path.endswith(".csv"):  # others may be compressed
         return None
-    with pa.OSFile(path) as file:
-        content = file.read_buffer()  # whose memory is used again, as that of an array is not
+    try:
+        with pa.OSFile(path) as file:
+            content = file.read_buffer()  # whose memory is used again, as that of an array is not
+    except OSError:  # Spark says what is wrong
+        return None
     found = np.frombuffer(content, np.uint8)
     if len(found) == 0:
         return schema.empty_table().select(wanted)
@@ -71,7 +74,7 @@ def plain_csv(
             return None
         texts = texts.slice(int(has_header))
         columns = [_read(texts.column(name), schema.field(name).type) for name in wanted]
-    except pa.ArrowInvalid:
+    except pa.ArrowException:
         return None
     known = [column for column in columns if column is not None]
     if len(known) < len(columns):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.errors import ExecutionError
-from windrow.kernels.packing.csv_files import plain_csv
+from windrow.kernels.packing import csv_files
 from windrow.kernels.packing.parquet_files import FileScan
 from windrow.spark.errors import local_path
 from windrow.spark.jvm.bridge import BridgeError
@@ -117,7 +117,7 @@ class FileBatch:
             return None
         schema, has_header = pa.schema(kinds), columns.format == "csv, header"
         paths = dict.fromkeys(path for path, _, _ in splits)
-        tables = [plain_csv(path, schema, names, has_header=has_header) for path in paths]
+        tables = [csv_files.plain_csv(path, schema, names, has_header=has_header) for path in paths]
         known = [table for table in tables if table is not None]
         if len(known) < len(tables):
             return None
@@ -130,10 +130,12 @@ class FileBatch:
 
 
 def _are_whole(splits: Sequence[tuple[str, int, int]]) -> bool:
-    """Whether the parts of each file are the whole file, which is local."""
+    """Whether the parts of each file are the whole file, which is local, and all are not too large."""
     sizes: dict[str, int] = {}
     for path, _, length in splits:
         sizes[path] = sizes.get(path, 0) + length
+    if sum(sizes.values()) > csv_files.MOST_BYTES:
+        return False
     return all(Path(path).is_file() and Path(path).stat().st_size == size for path, size in sizes.items())
 
 
