@@ -68,10 +68,12 @@ class ProgramNode:
     appends: bool = False
     panes: Panes | None = None
 
-    def operated(self) -> Operated:
+    def operated(self, otherwise: Otherwise) -> Operated:
         """The operator, without state."""
         schemas = tuple(_without_times(side.schema) for side in self.sides)
-        return stepwise(self.operator, schemas, self.result, appends=self.appends, panes=self.panes)
+        if self.panes is not None:
+            return PanedGroups.over(self.panes, self.operator, self.result, otherwise)
+        return stepwise(self.operator, schemas, self.result, appends=self.appends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +126,7 @@ class Run:
     operators: list[Operated] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.operators = [node.operated() for node in self.program.nodes]
-        for operated in self.operators:
-            if isinstance(operated, PanedGroups):
-                operated.by_spark = self.otherwise
+        self.operators = [node.operated(self.otherwise) for node in self.program.nodes]
 
     def empty(self) -> None:
         """Drop the state of the operators."""

@@ -22,6 +22,7 @@ from windrow.kernels.incremental.running import Events, merged_so_far
 from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.zset.group_and_time import by_group_and_time
+from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.kernels.zset.time_windows import WindowingFunction, of_ticks, overflow, ticks_of, with_time
 
@@ -101,6 +102,12 @@ class PanedGroups(RunningGroups):
 
     panes: Panes | None = None
     by_spark: Otherwise | None = None
+
+    @classmethod
+    def over(cls, panes: Panes, operator: Keyed, result: pa.Schema, by_spark: Otherwise) -> PanedGroups:
+        """The operator, without state."""
+        grouped = [field for field in panes.side.schema if field.name not in (ENTER, LEAVE)]
+        return cls(operator, (pa.schema(grouped),), result, True, panes, by_spark)
 
     def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
         """The groups of these rows in each interval of the micro-batch."""

@@ -50,15 +50,11 @@ __all__ = [
     "file_scan",
     "is_simple",
     "may_read",
-    "may_read_texts",
     "split_scan",
     "tasks_of",
 ]
 
 READ_SETTING = "spark.windrow.read.files"
-_ZONE, _POLICY = "spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy"
-_REST = "spark.sql.columnNameOfCorruptRecord"
-"""The setting with the name of a column that has no place in a text: Spark puts malformed lines there."""
 
 _MOST_FILES = 10_000
 _TASK_BYTES = 128 << 20
@@ -302,13 +298,6 @@ def may_read(gateway: Gateway) -> bool:
         return all(str(conf.get(name)).lower() == value for name, value in _AS_WRITTEN.items())
     except PySparkException:  # a Spark without one of these settings
         return False
-
-
-def may_read_texts(gateway: Gateway, columns: Iterable[str]) -> bool:
-    """Whether Spark reads texts as timestamps in UTC and by ISO 8601, and these columns from the texts."""
-    zone, policy, rest = (str(gateway.spark.conf.get(name)) for name in (_ZONE, _POLICY, _REST))
-    is_plain = zone.upper() in ("UTC", "Z", "ETC/UTC", "GMT") and policy.upper() != "LEGACY"
-    return is_plain and rest not in columns
 
 
 def _is_plain_path(path: str) -> bool:

@@ -21,12 +21,13 @@ from windrow.errors import ExecutionError
 from windrow.kernels.packing import csv_files
 from windrow.kernels.packing.parquet_files import FileScan
 from windrow.spark.errors import local_path
+from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.bridge import BridgeError
 from windrow.spark.jvm.streams import RunningScan, running_batch, streamed_files
 from windrow.spark.logs.live_source import FileColumns
 from windrow.spark.scan.file_scan import split_scan
 
-__all__ = ["FileBatch", "file_batch", "format_of", "ticks_of"]
+__all__ = ["FileBatch", "file_batch", "format_of", "may_read_texts", "ticks_of"]
 
 _MOST_FILES = 100
 _FILES = "LogicalRelation"
@@ -47,6 +48,10 @@ _OPTIONS = frozenset(
     }
 )  # options of a source that choose files, and do not change how files are read
 
+_ZONE, _POLICY = "spark.sql.session.timeZone", "spark.sql.legacy.timeParserPolicy"
+_REST = "spark.sql.columnNameOfCorruptRecord"
+"""The setting with the name of a column that has no place in a text: Spark puts malformed lines there."""
+
 
 def format_of(frame: DataFrame) -> str | None:
     """The format of a streaming DataFrame that is a source of files, without further operations, as in
@@ -60,6 +65,13 @@ def format_of(frame: DataFrame) -> str | None:
     if options or source.format not in ("parquet", "csv"):
         return None
     return "csv, header" if has_header else source.format
+
+
+def may_read_texts(gateway: Gateway, columns: Iterable[str]) -> bool:
+    """Whether Spark reads texts as timestamps in UTC and by ISO 8601, and these columns from the texts."""
+    zone, policy, rest = (str(gateway.spark.conf.get(name)) for name in (_ZONE, _POLICY, _REST))
+    is_plain = zone.upper() in ("UTC", "Z", "ETC/UTC", "GMT") and policy.upper() != "LEGACY"
+    return is_plain and rest not in columns
 
 
 def ticks_of(column: pa.ChunkedArray) -> pa.ChunkedArray:

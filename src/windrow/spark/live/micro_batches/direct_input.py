@@ -15,11 +15,11 @@ from pyspark.sql.types import LongType, StringType, StructType
 from windrow.kernels.incremental import Times
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.entry_columns import inside
-from windrow.spark.live.input.file_batches import FileBatch, file_batch, ticks_of
+from windrow.spark.live.input.file_batches import FileBatch, file_batch, may_read_texts, ticks_of
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan
 from windrow.spark.logs.live_source import BOUND, PLACE, PRODUCER, PTIME, FileColumns
 from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.spark.scan.file_scan import may_read, may_read_texts
+from windrow.spark.scan.file_scan import may_read
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["DirectBatch", "DirectInput", "Reading"]
