@@ -89,12 +89,13 @@ class Runner:
                 inputs[item.key] = self.named(item, scale)
             else:
                 tables[item.key] = self.changelog(item)
-        unrun = self.unrun(
-            query, inputs, tables, scale
-        )  # first, so that errors have positions in the text as it is written
+        # first, so that errors have positions in the text as it is written
+        as_written = self.gateway.sql(
+            query.text, {**{key: item.visible() for key, item in inputs.items()}, **tables}
+        )
         if self.execution == "reference":
             if self.gateway.plan_only:
-                return unrun
+                return _unrun(as_written, scale)
             return by_snapshots(self.gateway, lambda at: self.answer(query, {**at, **tables}), inputs, scale)
         plan = plan_of(self.gateway, self.reader, query, inputs, tables)
         if isinstance(plan, Reason):
@@ -103,7 +104,7 @@ class Runner:
             raise self._not_planned(query, why)
         found = relation_of_plan(self.gateway, plan, scale, inputs, tables)
         self.plans[query.span] = plan
-        return found.renamed(unrun.names)
+        return found.renamed(tuple(as_written.columns))
 
     def answer(self, query: Query, relations: Mapping[str, DataFrame]) -> DataFrame:
         """The rows of a query at an instant, over its inputs at that instant."""
@@ -116,18 +117,6 @@ class Runner:
             sql=self.sql,
             span=query.span if reason.at is None else self.tokens.span(*reason.at),
             hint=reason.hint or "use Session(execution='reference'), which evaluates it instant by instant",
-        )
-
-    def unrun(
-        self, query: Query, inputs: dict[str, TimeVarying], tables: dict[str, DataFrame], scale: TimeScale
-    ) -> TimeVarying:
-        """A relation with the query's columns and without rows."""
-        nothing = {key: item.visible().limit(0) for key, item in inputs.items()}
-        frame = self.gateway.sql(query.text, {**nothing, **tables}).limit(0)
-        never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
-        names = frame.columns
-        return TimeVarying.of(frame.toDF(*columns_of(names)).withColumns(never), scale, []).renamed(
-            tuple(names)
         )
 
     def named(self, item: NamedRelation, scale: TimeScale) -> TimeVarying:
@@ -219,6 +208,14 @@ class Runner:
                     scales.append(self.catalog.streams[item.source.lower()].scale)
                 lengths += [self._length(part) for part in _durations(item.window)]
         return scales, lengths
+
+
+def _unrun(frame: DataFrame, scale: TimeScale) -> TimeVarying:
+    """A relation with the columns of a query, and without rows."""
+    never = {ENTER: F.lit(0).cast("bigint"), LEAVE: F.lit(0).cast("bigint")}
+    names = frame.columns
+    empty = frame.limit(0).toDF(*columns_of(names)).withColumns(never)
+    return TimeVarying.of(empty, scale, []).renamed(tuple(names))
 
 
 def _inputs(query: Continuous) -> Iterator[WindowedStream | NamedRelation]:
