@@ -4,7 +4,8 @@ A structure is a list of *parts*: containers, arrays, tables, and objects of our
 are parts again. A shared object is one part, and is shared again after reading. An object that can recompute
 some of its attributes (:class:`Remade`) is stored without them.
 
-Parts are JSON, except tables, which are Arrow streams, and the numbers of arrays, which are bytes.
+Parts are JSON, except tables, which are Arrow streams, and the numbers of arrays, which are bytes. A long
+table that never changes (:class:`Fixed`) may have a file of its own, which is written once.
 """
 
 from __future__ import annotations
@@ -13,15 +14,13 @@ import base64
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["ROWS_BEFORE_STATE", "Remade", "StoredError", "from_stored", "stored"]
-
-ROWS_BEFORE_STATE = 10_000
-"""Up to so many rows are stored as they are, and processed again after a restart: state replaces more."""
+__all__ = ["Fixed", "FixedTables", "Remade", "StoredError", "from_stored", "stored"]
 
 _ROOMS = (
     "windrow.kernels.aggregates.",
@@ -69,6 +68,7 @@ _ATTRIBUTES = {
 """Attributes that had other names, by their classes."""
 
 _LONG = 1 << 20  # bytes
+_ALONE = 1 << 20  # bytes of a table that has a file of its own
 _PLAIN = (str, int, float, type(None))
 
 
@@ -83,19 +83,43 @@ class Remade(Protocol):
         """Recompute the other attributes."""
 
 
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """A table that never changes: the same object is the same table, whenever it is stored."""
+
+    table: pa.Table
+
+
+class FixedTables(Protocol):
+    """The files of tables that never change."""
+
+    def number_of(self, fixed: Fixed) -> int:
+        """The number of a table's file, which is written if there is none."""
+
+    def fixed(self, number: int) -> Fixed:
+        """The table in a file."""
+
+
 class StoredError(Exception):
     """A table that is not a stored structure."""
 
 
-def stored(value: object) -> pa.Table:
+def stored(value: object, files: FixedTables | None = None) -> pa.Table:
     """Serialize a structure as a table: its parts in `part`, their bytes, if any, in `data`.
+
+    Parameters
+    ----------
+    value
+        The structure.
+    files
+        Where its long tables that never change are; None if they are parts, too.
 
     Raises
     ------
     TypeError
         For an object that cannot be stored.
     """
-    writer = _Writer()
+    writer = _Writer(files)
     root = writer.of(value)
     return pa.table(
         {
@@ -120,22 +144,23 @@ def _column_of(values: list[bytes | memoryview | None]) -> pa.ChunkedArray:
     return pa.chunked_array([*chunks, pa.array(short, pa.large_binary())])
 
 
-def from_stored(table: pa.Table) -> Any:
-    """Read a structure from a table.
+def from_stored(table: pa.Table, files: FixedTables | None = None) -> Any:
+    """Read a structure from a table, and from the `files` with which it was stored.
 
     Raises
     ------
     StoredError
-        The table is not a stored structure.
+        The table is not a stored structure, or one with files.
     """
     if table.column_names != ["part", "data"]:
         raise StoredError
     root, *parts = map(json.loads, table.column("part").to_pylist())
-    return _Reader(parts, table.column("data").to_pylist()[1:]).of(root)
+    return _Reader(parts, table.column("data").to_pylist()[1:], files).of(root)
 
 
 class _Writer:
-    def __init__(self) -> None:
+    def __init__(self, files: FixedTables | None) -> None:
+        self._files = files
         self.parts: list[Any] = []
         self.data: list[bytes | memoryview | None] = []
         self._numbers: dict[int, int] = {}
@@ -161,6 +186,10 @@ class _Writer:
                 return {type(value).__name__: [self.of(one) for one in value]}, None
             case dict():
                 return {"dict": [[self.of(key), self.of(one)] for key, one in value.items()]}, None
+            case Fixed() if self._files is not None and value.table.nbytes >= _ALONE:
+                return {"file": self._files.number_of(value)}, None
+            case Fixed():
+                return {"fixed": None}, _bytes_of(value.table)
             case pa.Table():
                 return {"table": None}, _bytes_of(value)
             case pa.Schema():
@@ -189,8 +218,8 @@ class _Writer:
 
 
 class _Reader:
-    def __init__(self, parts: list[Any], data: list[bytes | None]) -> None:
-        self._parts, self._data = parts, data
+    def __init__(self, parts: list[Any], data: list[bytes | None], files: FixedTables | None) -> None:
+        self._parts, self._data, self._files = parts, data, files
         self._made: dict[int, Any] = {}
 
     def of(self, reference: Any) -> Any:
@@ -219,6 +248,10 @@ class _Reader:
                 )
             case "dict":
                 return {self.of(key): self.of(one) for key, one in part}
+            case "file" if self._files is not None:
+                return self._files.fixed(part)
+            case "fixed":
+                return Fixed(_table_of(data))
             case "table":
                 return _table_of(data)
             case "schema":

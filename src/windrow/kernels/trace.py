@@ -2,7 +2,8 @@
 
 Rows are in runs. A run that is not twice as long as the next is merged with it, up to a million rows; so the
 number of runs is logarithmic, with another for each half million rows, and a row is copied several times at
-most. A run is immutable, except for marks on removed rows and numbers beside the rows. It is sorted by a
+most. A run is immutable, except for marks on removed rows and numbers beside the rows; so its rows are stored
+once. It is sorted by a
 column when a pattern first needs that; then the rows that a punctuation closes are found by bisection. So a
 micro-batch costs in proportion to its rows and the rows it finds, not to all retained rows; `looked_at`
 counts that.
@@ -21,6 +22,7 @@ import pyarrow.compute as pc
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.sorting import comparable, one_array, ordered_integers
+from windrow.kernels.stored import Fixed
 from windrow.punctuations.index import Columns, Index, Places
 from windrow.punctuations.lines import Line, Place, Span
 from windrow.punctuations.regions import NULL, Lines, Region
@@ -30,6 +32,7 @@ __all__ = ["Found", "Trace", "equal"]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 Marks = npt.NDArray[np.uint64]
+_StoredRun = tuple[Fixed, Fixed, npt.NDArray[np.uint8] | None]
 
 _RUN = 40  # a place is the number of a run and, in its low bits, of a row there
 _MOST_MERGED = 1 << 20  # rows of runs that are merged
@@ -69,33 +72,41 @@ class Trace:
         self.schema, self.key, self.lines, self.notes = schema, tuple(key), lines or {}, tuple(notes)
         self.looked_at = 0
         self._runs: list[_Run] = []
-        self._stored: list[tuple[pa.Table, dict[str, Ints]]] = []
+        self._stored: list[_StoredRun] = []
 
     def __len__(self) -> int:
         return sum(run.count for run in self._runs)
 
     def stored_attributes(self) -> dict[str, Any]:
-        """The state for :mod:`windrow.kernels.stored`: the rows that are not removed, with their numbers."""
+        """The state for :mod:`windrow.kernels.stored`: the runs, whose rows need not be written again.
+
+        This invalidates places that were found before.
+        """
+        self._pack()
         return {
             **{name: value for name, value in vars(self).items() if name != "_runs"},
-            "_stored": [_there(self, self._runs)] if self._runs else [],
+            "_stored": [run.stored() for run in self._runs],
         }
 
     def remake(self) -> None:
         """Rebuild the runs after :meth:`stored_attributes` has been read back."""
-        self._runs, self._stored = [_Run(self, *each) for each in self._stored], []
+        self._runs, self._stored = [_Run.of_stored(self, *each) for each in self._stored], []
 
     def add(self, rows: pa.Table, **notes: Ints) -> None:
         """Add rows. This invalidates places that were found before."""
         if not rows.num_rows:
             return
-        self._runs = [run.packed(self) for run in self._runs if run.count]
+        self._pack()
         self._runs.append(_Run(self, rows.select(self.schema.names), dict(notes)))
         while len(self._runs) > 1:
             before, last = self._runs[-2:]
             if before.size >= 2 * last.size or before.count + last.count > _MOST_MERGED:
                 break
             self._runs[-2:] = [_together(self, before, last)]
+
+    def _pack(self) -> None:
+        """Drop removed rows, where most are removed."""
+        self._runs = [run.packed(self) for run in self._runs if run.count]
 
     def find(self, probe: pa.Table) -> Found:
         """The retained rows with the key of each probe row; NULL equals NULL."""
@@ -204,7 +215,7 @@ class Trace:
     def set_note(self, name: str, places: Ints, values: Ints) -> None:
         """Change the numbers beside the rows at places."""
         for own, run, slots in self._by_run(places):
-            run.notes[name][slots] = values[own]
+            run.set_note(name, slots, values[own])
 
     def remove(self, places: Ints) -> None:
         """Remove the rows at places, which are distinct."""
@@ -223,16 +234,50 @@ class _Run:
     """Rows that arrived together, or were merged since; `order` has the slots by hash, and the hashes."""
 
     def __init__(
-        self, trace: Trace, rows: pa.Table, notes: dict[str, Ints], order: tuple[Ints, Marks] | None = None
+        self,
+        trace: Trace,
+        rows: pa.Table,
+        notes: Mapping[str, Ints],
+        order: tuple[Ints, Marks] | None = None,
     ) -> None:
         self.rows = rows.combine_chunks()
         self.notes = {name: np.array(notes[name], np.int64) for name in trace.notes}
+        self._fixed = Fixed(self.rows)
+        self._fixed_notes: Fixed | None = None  # unless a number has changed since they were stored
         self.size = self.count = rows.num_rows
         self.alive = np.ones(self.size, bool)
         self.keys = self.rows.select(trace.key)
         self._columns = Columns(self.rows, trace.lines)
         self._orders: dict[str, _Order] = {}
         self._by_hash, self._hashes = order or _by_hash(hashes(self.keys, trace.key))
+
+    @staticmethod
+    def of_stored(
+        trace: Trace,
+        rows: Fixed | pa.Table,
+        notes: Fixed | Mapping[str, Ints],
+        alive: npt.NDArray[np.uint8] | None = None,
+    ) -> _Run:
+        """A run as :meth:`stored` has it; earlier versions stored tables, and arrays of numbers."""
+        if not isinstance(notes, Fixed):
+            return _Run(trace, rows, notes)
+        run = _Run(trace, rows.table, {name: notes.table.column(name).to_numpy() for name in trace.notes})
+        run._fixed, run._fixed_notes = rows, notes
+        if alive is not None:
+            run.alive = np.unpackbits(alive, count=run.size).astype(bool)
+            run.count = int(run.alive.sum())
+        return run
+
+    def stored(self) -> _StoredRun:
+        """The rows, the numbers beside them, and bits of those that are not removed; None for all."""
+        if self._fixed_notes is None:
+            self._fixed_notes = Fixed(pa.table(self.notes))
+        return self._fixed, self._fixed_notes, None if self.count == self.size else np.packbits(self.alive)
+
+    def set_note(self, name: str, slots: Ints, values: Ints) -> None:
+        """Change numbers beside rows."""
+        self.notes[name][slots] = values
+        self._fixed_notes = None
 
     def packed(self, trace: Trace) -> _Run:
         """The run without removed rows, if most are removed."""

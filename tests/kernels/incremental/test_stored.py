@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from windrow.kernels import stored as stored_module
 from windrow.kernels.incremental import Completing
 from windrow.kernels.punctuated.delta import Announced
 from windrow.kernels.punctuated.filters import FilterCarry
 from windrow.kernels.punctuated.sort import SortCarry
 from windrow.kernels.punctuated.watch import Watched
 from windrow.kernels.sorting import SortKey
-from windrow.kernels.stored import _MOVED, StoredError, from_stored, stored
+from windrow.kernels.stored import _MOVED, Fixed, StoredError, from_stored, stored
 from windrow.kernels.trace import Trace
 from windrow.punctuations import Closing, Cover
 from windrow.punctuations.pattern import lines_of
@@ -87,6 +88,92 @@ def test_a_trace_goes_on():
     assert len(made) == 6
     found = made.find(ROWS.slice(0, 1))
     assert sorted(made.note("at", found.places).tolist()) == [0, 3]
+
+
+class Files:
+    """Files of tables that never change, in memory."""
+
+    def __init__(self):
+        self.tables, self.numbers = {}, {}
+
+    def number_of(self, fixed):
+        if fixed not in self.numbers:
+            self.numbers[fixed] = len(self.tables)
+            self.tables[len(self.tables)] = pa.concat_tables([fixed.table])
+        return self.numbers[fixed]
+
+    def fixed(self, number):
+        found = Fixed(self.tables[number])
+        self.numbers[found] = number
+        return found
+
+
+def contents(trace):
+    """The rows of a trace with the numbers beside them."""
+    places = np.sort(trace.everything())
+    return [*zip(trace.rows(places).to_pylist(), trace.note("at", places).tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("alone", [0, 1 << 20])
+def test_a_trace_with_files_goes_on(monkeypatch, alone):
+    """Rows that are added and removed, and numbers that change, before and after it is stored twice."""
+    monkeypatch.setattr(stored_module, "_ALONE", alone)
+    random, files = np.random.default_rng(7), Files()
+    trace = Trace(ROWS.schema, ("k",), notes=["at"])
+    for step in range(30):
+        count = int(random.integers(1, 40))
+        rows = pa.table({"k": random.integers(0, 9, count), "v": [f"{step} {one}" for one in range(count)]})
+        trace.add(rows, at=np.arange(count))
+        places = trace.everything()
+        trace.remove(random.choice(places, len(places) // 4, replace=False))
+        places = trace.everything()
+        trace.set_note("at", places[: step % 3], np.full(len(places[: step % 3]), step))
+        made = from_stored(stored(trace, files), files)
+        assert contents(made) == contents(trace)
+        if step % 4 == 0:
+            trace = made
+    assert bool(files.tables) == (alone == 0)
+
+
+def test_rows_that_stay_are_written_once():
+    """What a micro-batch writes is as much as its rows, and not as what is retained."""
+    files, count = Files(), 300_000
+    trace = Trace(pa.schema([("k", pa.int64())]), ("k",), notes=["at"])
+    trace.add(pa.table({"k": np.arange(count)}), at=np.arange(count))
+    first = stored(trace, files)
+    assert sum(table.nbytes for table in files.tables.values()) == 2 * 8 * count
+    assert first.nbytes < 10_000
+    trace.add(pa.table({"k": np.arange(1_000)}), at=np.arange(1_000))
+    trace.remove(trace.find(pa.table({"k": [5, 6]})).places)
+    second = stored(trace, files)
+    assert len(files.tables) == 2
+    assert second.nbytes < count // 8 + 30_000  # a bit for each row, and the new rows
+    made = from_stored(second, files)
+    assert (len(made), contents(made)[:6]) == (count + 996, contents(trace)[:6])
+    trace.set_note("at", trace.everything()[:1], np.array([9]))
+    stored(trace, files)
+    assert len(files.tables) == 3  # the numbers, and not the rows
+    assert stored(made, files).nbytes < count // 8 + 30_000
+    assert len(files.tables) == 3  # what was read is not written again
+
+
+def test_without_its_files_a_structure_is_refused(monkeypatch):
+    monkeypatch.setattr(stored_module, "_ALONE", 0)
+    table = stored(Fixed(ROWS), Files())
+    with pytest.raises(StoredError):
+        from_stored(table)
+    assert from_stored(stored(Fixed(ROWS))).table.equals(ROWS)
+
+
+def test_a_trace_of_an_earlier_version_is_read():
+    """It had its rows and numbers as a table and arrays, without removed rows."""
+    trace = Trace(ROWS.schema, ("k",), notes=["at"])
+    attributes = {**vars(trace), "_stored": [(ROWS, {"at": np.array([4, 5, 6])})]}
+    del attributes["_runs"]
+    former = object.__new__(Trace)
+    vars(former).update(attributes)
+    former.remake()
+    assert contents(former) == [*zip(ROWS.to_pylist(), [4, 5, 6], strict=True)]
 
 
 @pytest.mark.parametrize("value", [print, test_nan_is_stored, object(), json])

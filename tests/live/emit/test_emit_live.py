@@ -12,7 +12,7 @@ import pytest
 from tests.live.queries.test_named import opened
 from tests.live.stepping import in_micro_batches
 from windrow import Memory, Session, WindrowError
-from windrow.spark.live.checkpoints.carried_state import Carried
+from windrow.kernels.operator_state import Carried
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.streams import NamedStream, Ordering
 

@@ -16,7 +16,7 @@ from tests.live.queries.test_named import recorded as written
 from tests.live.stepping import law
 from windrow import Session
 from windrow.errors import NotSupportedError
-from windrow.spark.live.checkpoints.carried_state import Carried
+from windrow.kernels.operator_state import Carried
 from windrow.streams import NamedStream, Ordering
 
 pytestmark = pytest.mark.usefixtures("interpreted")

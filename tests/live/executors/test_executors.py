@@ -14,9 +14,10 @@ from tests.live.random_logs import COLUMNS, LAGS, admitted, entry, recorded, row
 from tests.live.stepping import law, total
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
+from windrow.kernels import operator_state
 from windrow.spark.live import hosts
 from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors import bucket_state, packing
+from windrow.spark.live.executors import packing
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.hosts import micro_batches_of
@@ -106,7 +107,7 @@ def counted(changes):
 def small():
     """Groups are stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bucket_state, "ROWS_BEFORE_STATE", 1)
+        patch.setattr(operator_state, "ROWS_BEFORE_STATE", 1)
         for module in (buckets_of, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield

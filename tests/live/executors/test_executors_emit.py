@@ -20,8 +20,9 @@ from tests.live.random_logs import LAGS, table
 from tests.live.stepping import law
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
+from windrow.kernels import operator_state
 from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors import bucket_state, emitting, packing
+from windrow.spark.live.executors import emitting, packing
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.graphs.graph import graph_of
@@ -174,7 +175,7 @@ def on_executors(spark, plan, logs, cuts, parts, count, forget, again, envelope)
 def small():
     """What operators hold is stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bucket_state, "ROWS_BEFORE_STATE", 1)
+        patch.setattr(operator_state, "ROWS_BEFORE_STATE", 1)
         patch.setattr(emitting, "FINAL_FROM", 1)
         patch.setattr(emitting, "SPARE", 1)
         for module in (buckets_of, packing):
@@ -284,11 +285,11 @@ def test_a_micro_batch_of_few_rows_writes_few_bytes_and_looks_at_few_rows(spark,
         name = task.sides[0].columns["k"]
         many = many.take([0] * keys)
         many = many.set_column(many.column_names.index(name), name, pa.array(range(keys)))
-        monkeypatch.setattr(bucket_state, "ROWS_BEFORE_STATE", 1_000)
+        monkeypatch.setattr(operator_state, "ROWS_BEFORE_STATE", 1_000)
         packets = [packet for batch in pack(task, many.to_batches(), 0) for packet in batch.to_pylist()]
         list(advanced(task, store, [(packet[NOTE], packet[DATA]) for packet in packets]))
         known = next(reversed(buckets_of._KNOWN.values())).state
-        assert known.carried.rows == known.run.retained == keys  # a count and a sum of each
+        assert known.carried.to_json()["rows"] == known.run.retained == keys  # a count and a sum of each
         before, store.written = known.run.operators.looked_at, 0
         list(advanced(task, store, [(packet[NOTE], packet[DATA]) for packet in few]))
         written[keys], looked_at[keys] = store.written, known.run.operators.looked_at - before

@@ -13,7 +13,8 @@ from tests.live.random_logs import LAGS, admitted, declared_live, ended, live, l
 from tests.live.stepping import in_micro_batches, law, rows_of, total
 from tests.spark.relations.test_continuous_property import relations
 from windrow.errors import WindrowError
-from windrow.spark.live.checkpoints import carried_state
+from windrow.kernels import operator_state
+from windrow.kernels.operator_state import Carried
 
 LOGS = (
     log,
@@ -481,8 +482,8 @@ def test_in_a_subquery_with_whose_value_spark_computes_is_live_what_it_is_over_t
 def test_groups_of_rows_that_never_leave_keep_numbers(spark, tmp_path, monkeypatch, query, always):
     """Written in every step, or when there are more rows than groups; and read again after a kill."""
     if always:
-        monkeypatch.setattr(carried_state.Carried, "is_due", staticmethod(lambda *_: True))
-    monkeypatch.setattr(carried_state, "ROWS_BEFORE_STATE", 5)
+        monkeypatch.setattr(Carried, "is_due", staticmethod(lambda *_: True))
+    monkeypatch.setattr(operator_state, "ROWS_BEFORE_STATE", 5)
     query = query.format("[RANGE UNBOUNDED]")
     logs = {"s": ended([("a", at, at % 3, at * 7 % 11, None) for at in range(40)])}
     cuts = [0.2, 0.4, 0.6, 0.8]

@@ -1,59 +1,33 @@
-"""The state of operators, in a file of the checkpoint, in place of the rows that it is computed from.
-
-If rows would be needed forever, the operators' state is written now and then: when more rows have arrived
-since than it contains, so that a micro-batch writes about as much as it reads. A restart reads the state, and
-processes the rows that have arrived since again.
-"""
+"""The state of operators in the manifests of micro-batches."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
-from windrow.kernels.stored import ROWS_BEFORE_STATE, from_stored, stored
+from windrow.kernels.operator_state import CARRIED, TABLES, Carried
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 
-__all__ = ["Carried"]
-
-_NAME = "carry"
-"""The name of the file, and of the instant up to which the state includes rows."""
+__all__ = ["carried_bytes", "carried_in", "with_carried"]
 
 
-@dataclass(frozen=True)
-class Carried:
-    """The stored state of operators: the number of its file, its instant, and its number of rows."""
+def carried_in(batch: CommittedBatch) -> Carried | None:
+    """The stored state of a committed micro-batch; None without."""
+    tables = {int(chunk): rows for chunk, rows in batch.chunks.get(TABLES, {}).items()}
+    for chunk, rows in batch.chunks.get(CARRIED, {}).items():
+        return Carried(int(chunk), batch.marks.get(CARRIED, batch.number), rows, tables, rows)
+    return None
 
-    chunk: int
-    at: int
-    rows: int
 
-    @staticmethod
-    def of(batch: CommittedBatch) -> Carried | None:
-        """The stored state of a committed micro-batch; None without."""
-        for chunk, rows in batch.chunks.get(_NAME, {}).items():
-            return Carried(int(chunk), batch.marks[_NAME], rows)
-        return None
+def with_carried(batch: CommittedBatch, carried: Carried | None) -> CommittedBatch:
+    """A micro-batch with this state."""
+    if carried is None:
+        return batch
+    chunks = {**batch.chunks, CARRIED: {str(carried.chunk): carried.rows}}
+    if carried.tables:
+        chunks[TABLES] = {str(chunk): rows for chunk, rows in carried.tables.items()}
+    return replace(batch, chunks=chunks, marks={**batch.marks, CARRIED: carried.at})
 
-    @staticmethod
-    def written(checkpoint: Checkpoint, number: int, at: int, rows: int, state: object) -> Carried:
-        """Write the state of operators after a micro-batch."""
-        checkpoint.write_chunk(_NAME, number, stored(state))
-        return Carried(number, at, rows)
 
-    @staticmethod
-    def is_due(last: Carried | None, arrived: int) -> bool:
-        """Whether to write the state, after so many rows have arrived since the last."""
-        return arrived > max(ROWS_BEFORE_STATE, 0 if last is None else last.rows)
-
-    def read(self, checkpoint: Checkpoint) -> Any:
-        """Read the state."""
-        return from_stored(checkpoint.read_chunk(_NAME, self.chunk))
-
-    def size(self, checkpoint: Checkpoint, batch: CommittedBatch) -> int:
-        """The size of the file in bytes."""
-        return checkpoint.chunk_bytes(batch, _NAME)
-
-    def named(self, batch: CommittedBatch) -> CommittedBatch:
-        """A micro-batch with this state."""
-        chunks = {**batch.chunks, _NAME: {str(self.chunk): self.rows}}
-        return replace(batch, chunks=chunks, marks={**batch.marks, _NAME: self.at})
+def carried_bytes(checkpoint: Checkpoint, batch: CommittedBatch) -> int:
+    """The bytes of its files."""
+    return sum(checkpoint.chunk_bytes(batch, name) for name in (CARRIED, TABLES))

@@ -66,9 +66,11 @@ EARLIER_NAMES: Mapping[str, str] = {
 }
 """Deprecated names of counts, which older checkpoints have too, and the names of today."""
 
-_VERSION = 8
-_READ = (7, _VERSION)
-"""Version 7 had some rows beside the manifest, and not in chunks; where it had any, it is refused."""
+_VERSION = 9
+_READ = (7, 8, _VERSION)
+"""Version 7 had some rows beside the manifest, and not in chunks; where it had any, it is refused. Version 8
+had all state of operators in one file.
+"""
 _EARLIER_KEYS = {"clocks": "positions", "told": "punctuations", "seals": "checksums"}
 """Keys of manifests that earlier versions wrote, and the keys of today."""
 _EARLIER_MARKS = {"told": "emitted"}

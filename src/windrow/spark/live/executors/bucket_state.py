@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from windrow.errors import ExecutionError
 from windrow.kernels.incremental import InputState, ProgramFragment
-from windrow.kernels.stored import ROWS_BEFORE_STATE, from_stored, stored
+from windrow.kernels.operator_state import CARRIED, TABLES, Carried, StateInChunks
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.streams.admission.parts import EntrySummary
@@ -18,15 +18,13 @@ from windrow.streams.admission.parts import EntrySummary
 __all__ = [
     "BucketState",
     "BucketWindow",
-    "Carry",
     "Moment",
     "Store",
     "StoredChunks",
+    "StoredState",
     "not_computed",
     "not_here",
 ]
-
-_CARRY = "carry"
 
 
 class Store(Protocol):
@@ -160,44 +158,71 @@ class BucketWindow:
         return {chunk: (chunks[str(chunk)], table) for chunk, table in tables.items()}
 
 
-@dataclass(frozen=True)
-class Carry:
-    """The state of operators, stored in place of the rows that it is computed from.
+class StoredState:
+    """The stored state of the operators of a bucket, in place of the rows that it is computed from."""
 
-    Attributes
-    ----------
-    number
-        The number of the micro-batch after which it was stored.
-    at
-        Up to which instant it has rows.
-    rows
-        How many rows and groups it is.
-    size
-        Its bytes.
-    """
+    def __init__(self) -> None:
+        self._last: Carried | None = None
+        self._in_chunks, self._tables = StateInChunks(), _StoredTables()
 
-    number: int
-    at: int
-    rows: int
-    size: int
+    @property
+    def at(self) -> int | None:
+        """Up to which instant it has rows; None if there is none."""
+        return None if self._last is None else self._last.at
 
-    @staticmethod
-    def is_due(last: Carry | None, row_count: int) -> bool:
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return sum(self._tables.sizes.values())
+
+    def is_due(self, row_count: int) -> bool:
         """Whether to store it, after so many rows have arrived since the last."""
-        return row_count > max(ROWS_BEFORE_STATE, 0 if last is None else last.rows)
+        return Carried.is_due(self._last, row_count)
 
-    @staticmethod
-    def written(store: Store, last: Carry | None, number: int, at: int, rows: int, state: object) -> Carry:
-        """The state of operators, stored in place of the last one."""
-        data = to_bytes(stored(state))
-        store.write(_CARRY, number, data)
-        if last is not None:
-            store.drop(_CARRY, last.number)
-        return Carry(number, at, rows, len(data))
+    def write(self, store: Store, number: int, at: int, rows: int, state: object) -> None:
+        """Store the state after a micro-batch, in place of the last one."""
+        self._tables.store = store
+        self._last = self._in_chunks.write(self._tables, number, at, rows, state)
+        self._tables.drop_others({(CARRIED, number), *((TABLES, one) for one in self._last.tables)})
 
-    def read(self, store: Store) -> Any:
-        """The stored state."""
-        return from_stored(from_bytes(store.read(_CARRY, self.number)))
+    def read(self, store: Store, known: Mapping[str, Any]) -> Any:
+        """The stored state that :meth:`to_json` describes, of this version or an earlier one."""
+        tables = {int(chunk): rows for chunk, rows in known.get("tables", {}).items()}
+        number = known["chunk"] if "chunk" in known else known["number"]
+        self._last = Carried(number, known["at"], known["rows"], tables, known.get("again", known["rows"]))
+        self._tables.store = store
+        return self._in_chunks.read(self._tables, self._last)
+
+    def to_json(self) -> dict[str, Any] | None:
+        """What :meth:`read` needs; None if there is none."""
+        return None if self._last is None else asdict(self._last)
+
+
+class _StoredTables:
+    """Tables in a store, as :class:`windrow.kernels.operator_state.Chunks`, with their sizes."""
+
+    def __init__(self) -> None:
+        self.store: Store | None = None
+        self.sizes: dict[tuple[str, int], int] = {}
+
+    def write_chunk(self, name: str, chunk: int, rows: pa.Table) -> None:
+        assert self.store is not None
+        data = to_bytes(rows)
+        self.store.write(name, chunk, data)
+        self.sizes[name, chunk] = len(data)
+
+    def read_chunk(self, name: str, chunk: int) -> pa.Table:
+        assert self.store is not None
+        data = self.store.read(name, chunk)
+        self.sizes[name, chunk] = len(data)
+        return from_bytes(data)
+
+    def drop_others(self, wanted: Container[tuple[str, int]]) -> None:
+        """Delete all tables but these."""
+        assert self.store is not None
+        for name, chunk in [one for one in self.sizes if one not in wanted]:
+            self.store.drop(name, chunk)
+            del self.sizes[name, chunk]
 
 
 def not_here(fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Table:  # noqa: ARG001 - of any

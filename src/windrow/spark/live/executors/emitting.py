@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,7 @@ from windrow.kernels.incremental import (
 )
 from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
-from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
+from windrow.spark.live.executors.bucket_state import BucketWindow, Moment, Store, StoredState, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.droppable_rows import DroppableRows
 from windrow.spark.live.input.arrivals import VIOLATED
@@ -113,9 +113,8 @@ class Emits:
             stored["for_groups"],
         )
         if stored["carried"] is not None:
-            state.carried = Carry(**stored["carried"])
-            state.run.restore(state.carried.read(store))
-        since = None if state.carried is None else state.carried.at
+            state.run.restore(state.carried.read(store, stored["carried"]))
+        since = state.carried.at
         state.again(since)
         return state
 
@@ -147,7 +146,7 @@ class Emitting:
     known: dict[str, Marks] = field(default_factory=dict)
     frontier: int | None = None
     origin: int | None = None
-    carried: Carry | None = None
+    carried: StoredState = field(default_factory=StoredState)
     new_tables: list[list[pa.Table]] = field(init=False)
     for_groups: int = 0
     late: int = field(init=False, default=0)
@@ -175,8 +174,7 @@ class Emitting:
     @property
     def size(self) -> int:
         """The stored bytes."""
-        carried = 0 if self.carried is None else self.carried.size
-        return carried + sum(one.size for one in (*self.windows, self.marks))
+        return self.carried.size + sum(one.size for one in (*self.windows, self.marks))
 
     # -- a micro-batch ---------------------------------------------------------------------------------
 
@@ -324,22 +322,21 @@ class Emitting:
     def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store new state; now and then the state of operators in place of rows."""
         row_count = sum(len(one.state.retained) for one in self.windows)
-        if self.frontier is not None and not self.work.droppable and Carry.is_due(self.carried, row_count):
+        if self.frontier is not None and not self.work.droppable and self.carried.is_due(row_count):
             self._carry(store, self.frontier, number)
         chunks = [one.save(store, number) for one in (*self.windows, self.marks)]
-        carried = None if self.carried is None else asdict(self.carried)
         return {
             "frontier": self.frontier,
             "origin": self.origin,
             "chunks": chunks,
-            "carried": carried,
+            "carried": self.carried.to_json(),
             "for_groups": self.for_groups,
         }
 
     def _carry(self, store: Store, frontier: int, number: int) -> None:
         if self.work.program.forgets:
             self.run.forget(self.reached(self.known))
-        self.carried = Carry.written(store, self.carried, number, frontier, self.run.retained, self.run.state)
+        self.carried.write(store, number, frontier, self.run.retained, self.run.state)
         for one in self.windows:
             retained = one.state.retained
             one.state = replace(one.state, retained=retained.where(np.zeros(len(retained), bool)))
@@ -348,7 +345,7 @@ class Emitting:
     def report(self, account: BucketAccount) -> None:
         """Report the state."""
         account.groups, account.for_groups, account.due = self.run.retained, self.for_groups, self.run.due
-        account.stored = 0 if self.carried is None else self.carried.size
+        account.stored = self.carried.size
         for at, one in enumerate(self.windows):
             rows = one.state.retained.rows
             account.retained[at] = rows.num_rows

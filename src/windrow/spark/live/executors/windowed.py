@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from windrow.kernels.incremental import (
 )
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
-from windrow.spark.live.executors.bucket_state import BucketWindow, Carry, Moment, Store, not_here
+from windrow.spark.live.executors.bucket_state import BucketWindow, Moment, Store, StoredState, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.streams.entries import FOREVER
@@ -104,9 +104,8 @@ class BucketWindows:
             state.rows_of_operator(Times(None, frontier))
         if state.groups is not None and frontier is not None:
             if stored["carried"] is not None:
-                state.carried = Carry(**stored["carried"])
-                state.groups.restore(state.carried.read(store))
-            since = None if state.carried is None else state.carried.at
+                state.groups.restore(state.carried.read(store, stored["carried"]))
+            since = state.carried.at
             if since is None or since < frontier:
                 state.rows_of_operator(Times(since, frontier))
         return state
@@ -134,7 +133,7 @@ class Windowed:
     groups: Operated | None
     frontier: int | None = None
     origin: int | None = None
-    carried: Carry | None = None
+    carried: StoredState = field(default_factory=StoredState)
     new_tables: list[list[pa.Table]] = field(init=False)
     run: Run | None = field(init=False)
 
@@ -242,21 +241,21 @@ class Windowed:
         if self.groups is not None and self.frontier is not None:
             self._carry(store, self.groups, self.frontier, number)
         chunks = [one.save(store, number) for one in self.windows]
-        carried = None if self.carried is None else asdict(self.carried)
+        carried = self.carried.to_json()
         return {"frontier": self.frontier, "origin": self.origin, "chunks": chunks, "carried": carried}
 
     def _carry(self, store: Store, groups: Operated, frontier: int, number: int) -> None:
         """Store the state of groups in place of the rows that it is computed from, if these are more."""
         (own,) = self.windows
         retained = own.state.retained
-        if Carry.is_due(self.carried, len(retained)):
-            self.carried = Carry.written(store, self.carried, number, frontier, groups.retained, groups.state)
+        if self.carried.is_due(len(retained)):
+            self.carried.write(store, number, frontier, groups.retained, groups.state)
             own.state = replace(own.state, retained=retained.where(np.zeros(len(retained), bool)))
 
     def report(self, account: BucketAccount) -> None:
         """Report the state of windows."""
         account.groups = 0 if self.groups is None else self.groups.retained
-        account.stored = 0 if self.carried is None else self.carried.size
+        account.stored = self.carried.size
         sides = zip(self.task.sides, self.work.operator.inputs, self.windows, strict=True)
         for at, (side, window, one) in enumerate(sides):
             rowtime, state = window.window.rowtime, one.state

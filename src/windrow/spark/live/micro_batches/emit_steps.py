@@ -24,11 +24,12 @@ from pyspark.sql.types import StructType
 from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.errors import AnalysisError
 from windrow.kernels.incremental import InputState, UnmatchedError
+from windrow.kernels.operator_state import Carried, StateInChunks
 from windrow.plan.arrow_types import pattern_schema
 from windrow.plan.event_time import ClosedKeys
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.checkpoints.carried_state import Carried
+from windrow.spark.live.checkpoints.carried_state import carried_bytes, carried_in, with_carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import Arrivals
 from windrow.spark.live.input.entry_columns import inside
@@ -142,6 +143,7 @@ class EmittedSteps(Steps[_Entries]):
             name: known.stream for name, known in plan.catalog.named.items() if name in plan.streams
         }
         self._files = TickFiles(context.folder / "ticks") if plan.is_endless else None
+        self._in_chunks = StateInChunks()
         self._known_last: _Known | None = None
         self._rows = EmittedRows(
             plan, context.checkpoint, self._conditions, lambda: context.gateway, self._read_by_operators
@@ -323,9 +325,8 @@ class EmittedSteps(Steps[_Entries]):
             return last
         if evaluation.forgets:
             evaluation.forget(marks, frontier - self._query.delay)
-        return Carried.written(
-            self._context.checkpoint, number, frontier, evaluation.retained, evaluation.state
-        )
+        checkpoint = self._context.checkpoint
+        return self._in_chunks.write(checkpoint, number, frontier, evaluation.retained, evaluation.state)
 
     def _merged(
         self, rows: Mapping[str, InputState], committed: CommittedBatch, carried: Carried | None
@@ -337,7 +338,7 @@ class EmittedSteps(Steps[_Entries]):
             own = f"{ROWS}{name}"
             chunks[own] = self._context.checkpoint.write_chunks(own, merged[name].chunks, new)
         committed = replace(committed, chunks=chunks)
-        return merged, committed if carried is None else carried.named(committed)
+        return merged, with_carried(committed, carried)
 
     def _known_before(self, before: CommittedBatch) -> _Known:
         """The state after the last micro-batch: in memory, or recomputed from its retained rows."""
@@ -346,10 +347,10 @@ class EmittedSteps(Steps[_Entries]):
         rows = {name: self._rows.after(before, name) for _, name, _ in self._context.streams()}
         evaluation = self._first_evaluation.emptied()
         evaluation.add_punctuation(before.punctuations)
-        carried = Carried.of(before)
+        carried = carried_in(before)
         if carried is not None:
             assert isinstance(evaluation, EmittedFlow)
-            evaluation.restore(carried.read(self._context.checkpoint))
+            evaluation.restore(self._in_chunks.read(self._context.checkpoint, carried))
         since = None if carried is None else carried.at
         if before.frontier is not None and before.frontier != since:
             assert before.origin is not None
@@ -550,11 +551,11 @@ class EmittedSteps(Steps[_Entries]):
 
     def _operators_of(self, committed: CommittedBatch) -> Counted | None:
         """The state of operators in place of rows."""
-        carried = Carried.of(committed)
+        carried = carried_in(committed)
         return (
             None
             if carried is None
-            else Counted(carried.rows, carried.size(self._context.checkpoint, committed))
+            else Counted(carried.rows, carried_bytes(self._context.checkpoint, committed))
         )
 
     def _retained_of(self, committed: CommittedBatch, name: str) -> Counted:
@@ -572,7 +573,7 @@ class EmittedSteps(Steps[_Entries]):
         """
         if (stored := Retained.known(committed)) is not None:
             return stored
-        known, carried = self._known_last, Carried.of(committed)
+        known, carried = self._known_last, carried_in(committed)
         states = (
             known.rows.values()
             if known is not None and known.number == committed.number

@@ -11,13 +11,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
+from windrow.kernels.operator_state import Carried, StateInChunks
 from windrow.kernels.punctuated import Delta as Fed
 from windrow.kernels.punctuated import ProjectOperator
 from windrow.kernels.punctuated.operator_graph import FlowCarry
-from windrow.kernels.stored import ROWS_BEFORE_STATE, from_stored, stored
+from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Pattern
 from windrow.punctuations.pattern import put_together
 from windrow.spark.collected import frame_of_collected
+from windrow.spark.live.checkpoints.carried_state import carried_in, with_carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.entry_reader import EntryReader
@@ -39,7 +41,7 @@ from windrow.streams.admission.reordering import too_late
 
 __all__ = ["WholeStreamsSteps"]
 
-_CARRY, _ARRIVED = "carry", "came"
+_ARRIVED = "came"
 _SEEN = "seen "
 _LATE = "late within"
 _MOST = 64  # files
@@ -53,29 +55,25 @@ class _State:
     ----------
     carry
         The state of the operators.
-    base
-        The file of their state after some earlier micro-batch, with its number of rows.
+    carried
+        The files of their state after some earlier micro-batch.
     arrived
         The files with entries that have arrived since, and their number of rows.
     """
 
     carry: FlowCarry | None = None
-    base: dict[int, int] = field(default_factory=dict)
+    carried: Carried | None = None
     arrived: dict[int, int] = field(default_factory=dict)
 
     @property
     def is_long(self) -> bool:
-        """Whether more rows have arrived since than the state has."""
-        return (
-            sum(self.arrived.values()) > max(ROWS_BEFORE_STATE, *self.base.values(), 0)
-            or len(self.arrived) >= _MOST
-        )
+        """Whether more rows have arrived since than the state writes again."""
+        return Carried.is_due(self.carried, sum(self.arrived.values())) or len(self.arrived) >= _MOST
 
-    @property
-    def chunks(self) -> dict[str, dict[str, int]]:
-        """The files as in a manifest."""
-        files = {_CARRY: self.base, _ARRIVED: self.arrived}
-        return {name: {str(chunk): rows for chunk, rows in own.items()} for name, own in files.items()}
+    def named(self, manifest: CommittedBatch) -> CommittedBatch:
+        """A micro-batch with these files."""
+        chunks = {_ARRIVED: {str(chunk): rows for chunk, rows in self.arrived.items()}}
+        return with_carried(replace(manifest, chunks=chunks), self.carried)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +118,7 @@ class WholeStreamsSteps(Steps[_Entries]):
     def __init__(self, plan: WholeStreamsPlan, blocking: Blocking, context: LiveContext) -> None:
         self._plan, self._blocking, self._context = plan, blocking, context
         self._entries = EntryReader(context)
+        self._in_chunks = StateInChunks()
         self._known: tuple[int, _State] | None = None
 
     def state(self, committed: CommittedBatch) -> QueryState:
@@ -226,31 +225,31 @@ class WholeStreamsSteps(Steps[_Entries]):
         """The state after the last micro-batch."""
         if self._known is not None and self._known[0] == before.number:
             return self._known[1]
-        base, arrived = (
-            {int(chunk): rows for chunk, rows in before.chunks.get(name, {}).items()}
-            for name in (_CARRY, _ARRIVED)
+        arrived = {int(chunk): rows for chunk, rows in before.chunks.get(_ARRIVED, {}).items()}
+        carried = carried_in(before)
+        carry: FlowCarry | None = (
+            None if carried is None else self._in_chunks.read(self._context.checkpoint, carried)
         )
-        carry: FlowCarry | None = None
-        for chunk in base:
-            carry = from_stored(self._context.checkpoint.read_chunk(_CARRY, chunk))
         for chunk in arrived:
             fed = from_stored(self._context.checkpoint.read_chunk(_ARRIVED, chunk))
             _, carry = self._blocking.graph.advance(carry, fed)
-        return _State(carry, base, arrived)
+        return _State(carry, carried, arrived)
 
     def _store(self, manifest: CommittedBatch, state: _State, fed: Mapping[str, Fed]) -> CommittedBatch:
         """Write the input of a micro-batch, or all state; returns its manifest with these files."""
         number, rows = manifest.number, sum(one.rows.num_rows + len(one.punctuations) for one in fed.values())
+        checkpoint = self._context.checkpoint
         if rows:
             state.arrived = {**state.arrived, number: rows}
             if state.is_long:
                 assert state.carry is not None
-                state.base, state.arrived = {number: sum(map(sum, state.carry.retained))}, {}
-                self._context.checkpoint.write_chunk(_CARRY, number, stored(state.carry))
+                count = sum(map(sum, state.carry.retained))
+                state.carried = self._in_chunks.write(checkpoint, number, number, count, state.carry)
+                state.arrived = {}
             else:
-                self._context.checkpoint.write_chunk(_ARRIVED, number, stored(dict(fed)))
+                checkpoint.write_chunk(_ARRIVED, number, stored(dict(fed)))
         self._known = number, state  # which counts once it is committed
-        return replace(manifest, chunks=state.chunks)
+        return state.named(manifest)
 
     # -- what goes out -------------------------------------------------------------------------------
 

@@ -25,8 +25,9 @@ from windrow.kernels.incremental import (
     Operated,
     Times,
 )
+from windrow.kernels.operator_state import Carried, StateInChunks
 from windrow.spark.collected import frame_of_collected
-from windrow.spark.live.checkpoints.carried_state import Carried
+from windrow.spark.live.checkpoints.carried_state import carried_in, with_carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
@@ -72,6 +73,7 @@ class WindowedSteps(Steps[CollectedBatch]):
         self._known: tuple[int, dict[str, InputState]] | None = None
         self._goes_on: Operated | None = None
         self._carried: Carried | None = None
+        self._in_chunks = StateInChunks()
         self._relation = WindowedRelation(
             self._context.gateway,
             self._windowed,
@@ -106,7 +108,7 @@ class WindowedSteps(Steps[CollectedBatch]):
         is_known = self._known is not None and self._known[0] == before.number
         states = self._states(before)
         if not is_known:
-            self._carried = Carried.of(before)
+            self._carried = carried_in(before)
             # of keys that are to be over, rows are retained, as punctuations are about rows
             is_by_key = self._carried is not None or not self._forgets
             self._goes_on = self._windowed.operator.running_groups() if is_by_key else None
@@ -162,7 +164,7 @@ class WindowedSteps(Steps[CollectedBatch]):
             chunks[name] = self._context.checkpoint.write_chunks(name, retained[name].chunks, new)
         self._known = number, retained  # which counts once it is committed
         manifest = replace(manifest, chunks=chunks)
-        return manifest if self._carried is None else self._carried.named(manifest)
+        return with_carried(manifest, self._carried)
 
     def retained(self, committed: CommittedBatch) -> Retained:
         """The rows buffered for windows and clauses, and those that they retain."""
@@ -173,7 +175,7 @@ class WindowedSteps(Steps[CollectedBatch]):
         waiting = self._waiting(states) + (0 if behind is None else behind.waiting(committed))
         rows = sum(int(state.retained.alive.sum()) for state in states.values())
         rows += sum(count for name, count in after.items() if name.startswith("window"))
-        carried = Carried.of(committed)
+        carried = carried_in(committed)
         return Retained(waiting, rows + (0 if carried is None else carried.rows))
 
     def state(self, committed: CommittedBatch) -> QueryState:
@@ -241,7 +243,7 @@ class WindowedSteps(Steps[CollectedBatch]):
     ) -> None:
         """Restore groups after a micro-batch: from their stored state, and the rows since."""
         if self._carried is not None:
-            groups.restore(self._carried.read(self._context.checkpoint))
+            groups.restore(self._in_chunks.read(self._context.checkpoint, self._carried))
         since = None if self._carried is None else self._carried.at
         if before.frontier is not None and before.frontier != since:
             self._relation.rows_of_operator(states, Times(since, before.frontier), groups)
@@ -253,9 +255,8 @@ class WindowedSteps(Steps[CollectedBatch]):
         ((name, state),) = states.items()
         if not Carried.is_due(self._carried, len(state.retained)):
             return dict(states)
-        self._carried = Carried.written(
-            self._context.checkpoint, number, frontier, groups.retained, groups.state
-        )
+        checkpoint = self._context.checkpoint
+        self._carried = self._in_chunks.write(checkpoint, number, frontier, groups.retained, groups.state)
         none = np.zeros(len(state.retained), bool)
         return {name: replace(state, retained=state.retained.where(none))}
 

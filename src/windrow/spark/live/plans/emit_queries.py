@@ -17,7 +17,7 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.algebra.watermarks import least_watermark, value_at
 from windrow.errors import AnalysisError, NotSupportedError
 from windrow.errors import Span as Place
-from windrow.kernels.stored import ROWS_BEFORE_STATE
+from windrow.kernels.operator_state import ROWS_BEFORE_STATE
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.columns import Completeness
 from windrow.plan.event_time import HIDDEN, Closed, ClosedBy, ClosedKeys, Occurrence
