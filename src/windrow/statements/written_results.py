@@ -17,6 +17,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Table
 from windrow.spark.live.session_queries import queries_of
+from windrow.spark.logs.columns_taken import columns_named
 from windrow.statements.composed import located
 from windrow.statements.emit_statements import explaining
 from windrow.statements.inserts import gives_stream, start_insert
@@ -108,13 +109,23 @@ def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: Li
             hint="write INSERT INTO … SELECT STREAM … or ISTREAM(…);"
             " or call relation.start(…), which writes the changes of a relation",
         )
-    sink, name = Table(target, command.columns), target.replace("`", "")
+    name = target.replace("`", "")
     if command.kind == "INTO":
-        return start_insert(gateway, tokens, relation, sink, name)
+        columns = command.columns
+        if command.by_name:
+            known = _columns(gateway, tokens, command)
+            own = (
+                relation.columns
+                if plan.columns != relation.columns[1:]
+                else _without_rowtime(relation, known)
+            )
+            place = tokens.span(*command.query)
+            columns = columns_named(f"table {name}", known, ((one, place) for one in own), tokens.sql)
+        return start_insert(gateway, tokens, relation, Table(target, columns), name)
     is_new = not gateway.spark.catalog.tableExists(target)
     gateway.sql(_of_columns(tokens, command, relation))
     try:
-        return start_insert(gateway, tokens, relation, sink, name)
+        return start_insert(gateway, tokens, relation, Table(target), name)
     except BaseException:
         if is_new:
             gateway.sql(SqlText.of("DROP TABLE ", target))
@@ -135,12 +146,23 @@ def _of_columns(tokens: TokenList, command: Command, relation: LiveRelation) -> 
 
 
 def _in_table(gateway: Gateway, tokens: TokenList, command: Command, relation: Relation) -> DataFrame:
-    """The rows; a stream's without their rowtime, if the table has one column less."""
+    """The rows; a stream's without their rowtime, if the table has one column less, or none of its name."""
     frame = relation.df
     if command.kind in _MAKE or not isinstance(relation, StreamRelation):
         return frame
-    columns = command.columns
-    if columns is None:
-        with gateway.translated():
-            columns = gateway.spark.table(tokens.text(*command.table)).columns
+    columns = command.columns or _columns(gateway, tokens, command)
+    if command.by_name:
+        return frame.select(*map(quoted, _without_rowtime(relation, columns)))
     return frame.drop(frame.columns[0]) if len(frame.columns) == len(columns) + 1 else frame
+
+
+def _columns(gateway: Gateway, tokens: TokenList, command: Command) -> list[str]:
+    """The columns of the table."""
+    with gateway.translated():
+        return gateway.spark.table(tokens.text(*command.table)).columns
+
+
+def _without_rowtime(stream: Relation, known: list[str]) -> list[str]:
+    """The columns of a stream, which shows its rowtime first; without it, if the table has no such column."""
+    own = stream.columns
+    return own if own[0].lower() in map(str.lower, known) else own[1:]

@@ -1,14 +1,14 @@
-"""The columns of a named stream into which the columns of a query are inserted."""
+"""The columns of a target into which the columns of a query are inserted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from windrow.errors import AnalysisError, Span
+from windrow.errors import AnalysisError, Span, no_column
 from windrow.streams import NamedStream
 
-__all__ = ["TextPlace", "columns_taken"]
+__all__ = ["TextPlace", "columns_named", "columns_taken"]
 
 
 @dataclass(frozen=True)
@@ -45,4 +45,33 @@ def columns_taken(
             span=place.span if place is not None else None,
             hint="name the columns to insert into: INSERT INTO s (a, b) …",
         )
+    return found
+
+
+def columns_named(
+    target: str, known: Sequence[str], names: Iterable[tuple[str, Span]], sql: str
+) -> list[str]:
+    """The columns of a target that have these names, in any case; each name has its place in the text.
+
+    Raises
+    ------
+    AnalysisError
+        ``UNKNOWN_COLUMN``, ``DUPLICATE_COLUMN``.
+    """
+    columns = {name.lower(): name for name in known}
+    found: list[str] = []
+    for name, span in names:
+        column = columns.get(name.lower())
+        if column is None:
+            raise no_column(f"{target} has", name, known, condition="UNKNOWN_COLUMN", sql=sql, span=span)
+        if column in found:
+            raise AnalysisError(
+                f"column {name} is listed twice",
+                condition="DUPLICATE_COLUMN",
+                sqlstate="42701",
+                sql=sql,
+                span=span,
+                hint="list each column once",
+            )
+        found.append(column)
     return found

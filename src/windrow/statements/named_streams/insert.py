@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 from windrow.errors import (
     AnalysisError,
+    InputError,
     ParseError,
     Span,
+    WindrowError,
 )
 from windrow.relation import Relation, as_plan
 from windrow.relation_kinds import LiveRelation, StreamRelation
@@ -15,7 +17,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import IntoStream
 from windrow.spark.live.session_queries import queries_of
-from windrow.spark.logs.columns_taken import TextPlace, columns_taken
+from windrow.spark.logs.columns_taken import TextPlace, columns_named, columns_taken
 from windrow.spark.logs.named_in_session import NamedStreamEntry
 from windrow.statements.inserts import live_of, start_insert
 from windrow.statements.named_streams.stream_rows import no_named_stream
@@ -23,6 +25,7 @@ from windrow.streams import Receipt
 from windrow.syntax.cql_clauses import named_columns
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
+from windrow.syntax.streams.commands import by_name
 from windrow.syntax.tokens import TokenList
 
 __all__ = ["insert"]
@@ -43,7 +46,7 @@ def insert(
     ------
     WindrowError
         ``UNSUPPORTED_STREAM``, ``UNSUPPORTED_STATEMENT``, ``INSERT_COLUMN_ARITY_MISMATCH``,
-        ``UNKNOWN_COLUMN``, ``DUPLICATE_COLUMN``, and those of the query and of
+        ``UNKNOWN_COLUMN``, ``DUPLICATE_COLUMN``, ``NULL_ROWTIME``, and those of the query and of
         :meth:`windrow.streams.Producer.insert`.
     """
     start, stop = statement
@@ -67,13 +70,18 @@ def insert(
             span=tokens.span(min(body, stop - 1), stop),
             hint="write INSERT INTO s VALUES (…), or INSERT INTO s SELECT …",
         )
-    query = live_of(gateway, tokens, body, stop, run_query)
+    query = live_of(gateway, tokens, body, stop, _with_nulls(tokens, body, run_query))
+    place = tokens.span(body, stop)
+    if query.is_plan:
+        columns = []
+    elif columns is None:
+        columns = _columns_by_name(tokens, named, query, place)
     if isinstance(query, LiveRelation):
         return start_insert(gateway, tokens, query, IntoStream(named.stream, columns), named.name)
     if queries_of(catalog).collected is not None and not query.is_plan:
         hint = "insert the rows once with session.sql; a pipeline would insert them again at each start"
         raise unsupported_statement(tokens, start, "INSERT of stored rows in a pipeline", hint)
-    receipt = _inserted(gateway, tokens, named, columns, query, tokens.span(body, stop))
+    receipt = _inserted(gateway, tokens, named, columns, query, place)
     if receipt is None:
         return as_plan(gateway, f"insert into stream {named.name}")
     counts = {"inserted": receipt.admitted, "late": receipt.late, "rejected": receipt.rejected}
@@ -114,31 +122,78 @@ def _inserted(
             span=place,
             hint="name the columns of the rows: INSERT INTO s (a, b) …",
         )
-    with gateway.translated():
-        typed = named.in_types(rows, columns)
-        return None if gateway.plan_only else named.insert(typed.toArrow())
-
-
-def _columns(tokens: TokenList, at: int, named: NamedStreamEntry) -> tuple[int, list[str]]:
-    """The token at which the rows begin, and their columns."""
-    known = {name.lower(): name for name in named.stream.definition.columns.names}
-    if not tokens.is_symbol(at, "(") or tokens.word(at + 1) in _QUERIES or tokens.is_symbol(at + 1, "("):
-        return at, list(known.values())
-    found: list[str] = []
-    for name, span in named_columns(tokens, at, "INSERT INTO"):
-        column = known.get(name.lower())
-        if column is None or column in found:
-            raise AnalysisError(
-                f"stream {named.name} has no column {name}"
-                if column is None
-                else f"column {name} is listed twice",
-                condition="UNKNOWN_COLUMN" if column is None else "DUPLICATE_COLUMN",
-                sqlstate="42703" if column is None else "42701",
-                sql=tokens.sql,
-                span=span,
-                hint=f"use one of the columns {', '.join(known.values())}"
-                if column is None
-                else "list each column once",
+    rowtime = named.stream.definition.rowtime.column
+    try:
+        if rowtime not in columns:
+            raise InputError(
+                f"the rows have no rowtime {rowtime}",
+                condition="NULL_ROWTIME",
+                hint=f"set {rowtime} of every row; nothing was inserted",
             )
-        found.append(column)
-    return tokens.partner[at] + 1, found
+        with gateway.translated():
+            typed = named.in_types(rows, columns)
+            return None if gateway.plan_only else named.insert(typed.toArrow())
+    except InputError as error:
+        if error.span is None:
+            error.sql, error.span = tokens.sql, place
+        raise
+
+
+def _columns(tokens: TokenList, at: int, named: NamedStreamEntry) -> tuple[int, list[str] | None]:
+    """The token at which the rows begin, and their columns; None if these are found by name."""
+    if by_name(tokens, at):
+        return at + 2, None
+    known = named.stream.definition.columns.names
+    if not tokens.is_symbol(at, "(") or tokens.word(at + 1) in _QUERIES or tokens.is_symbol(at + 1, "("):
+        return at, list(known)
+    listed = named_columns(tokens, at, "INSERT INTO")
+    return tokens.partner[at] + 1, columns_named(f"stream {named.name}", known, listed, tokens.sql)
+
+
+def _columns_by_name(tokens: TokenList, named: NamedStreamEntry, query: Relation, place: Span) -> list[str]:
+    """The columns of the stream that have the names of a query's columns."""
+    if isinstance(query, LiveRelation):
+        assert query.live is not None
+        query.live.refuse_no_stream()
+        own = query.live.stream_columns
+    else:
+        own = query.df.columns[isinstance(query, StreamRelation) :]  # which shows its rowtime first
+    columns = named.stream.definition.columns.names
+    return columns_named(f"stream {named.name}", columns, ((name, place) for name in own), tokens.sql)
+
+
+def _with_nulls(
+    tokens: TokenList, body: int, run_query: Callable[[str], Relation]
+) -> Callable[[str], Relation]:
+    """Run a query with NULL, the default of all columns, for each DEFAULT in its rows of VALUES."""
+    while tokens.is_symbol(body, "("):
+        body += 1
+    places = [
+        at for at in tokens.places("DEFAULT") if tokens.word(body) == "VALUES" and _is_value(tokens, body, at)
+    ]
+    if not places:
+        return run_query
+
+    def run(query: str) -> Relation:
+        text = query
+        for span in (tokens[at].span for at in places):
+            text = text[: span.start] + "NULL".ljust(span.stop - span.start) + text[span.stop :]
+        try:
+            return run_query(text)
+        except WindrowError as error:
+            if error.sql == text:
+                error.sql = query
+            raise
+
+    return run
+
+
+def _is_value(tokens: TokenList, body: int, at: int) -> bool:
+    """Whether a token is a whole value in a row of VALUES."""
+    row = tokens.parent[at]
+    if row != tokens.parent[body]:
+        begins_row = tokens.word(row - 1) == "VALUES" or tokens.is_symbol(row - 1, ",")
+        if row < body or tokens.parent[row] != tokens.parent[body] or not begins_row:
+            return False
+    is_first = at - 1 in (body, row) or tokens.is_symbol(at - 1, ",")
+    return is_first and (at + 1 == len(tokens) or tokens[at + 1].text in (",", ")", ";"))

@@ -8,7 +8,7 @@ from windrow.syntax.cql_clauses import named_columns
 from windrow.syntax.nodes import Range
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["Command", "parse_command"]
+__all__ = ["Command", "by_name", "parse_command"]
 
 _QUERIES = ("SELECT", "WITH", "FROM", "ISTREAM", "DSTREAM", "RSTREAM")
 
@@ -27,12 +27,15 @@ class Command:
         The columns that INSERT lists; None without a list, and of CREATE TABLE.
     kind
         ``CREATE``, ``REPLACE``, ``INTO`` or ``OVERWRITE``.
+    by_name
+        Whether INSERT finds the columns by the names of the query's: ``BY NAME``.
     """
 
     table: Range
     query: Range
     columns: list[str] | None
     kind: str
+    by_name: bool = False
 
 
 def parse_command(tokens: TokenList, start: int, stop: int) -> Command | None:
@@ -85,10 +88,15 @@ def _insert(tokens: TokenList, table: Range, kind: str, stop: int) -> Command | 
     columns = None
     for place in tokens.level(table[1], stop):
         if _begins_query(tokens, place):
-            return Command(table, (place, stop), columns, kind)
+            return Command(table, (place, stop), columns, kind, by_name(tokens, table[1]))
         if place == table[1] and tokens.is_symbol(place, "("):
             columns = [name for name, _ in named_columns(tokens, place, "INSERT INTO")]
     return None
+
+
+def by_name(tokens: TokenList, at: int) -> bool:
+    """Whether BY NAME stands at a token."""
+    return tokens.word(at) == "BY" and tokens.word(at + 1) == "NAME"
 
 
 def _name(tokens: TokenList, at: int, stop: int) -> Range | None:
