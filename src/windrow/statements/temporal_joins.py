@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.edits import Edits
-from windrow.errors import NotSupportedError, no_column
+from windrow.errors import AnalysisError, NotSupportedError, ParseError, no_column
 from windrow.plan.arrow_types import is_orderable
 from windrow.plan.event_time import UNTIL
 from windrow.relation import Relation
@@ -59,23 +60,28 @@ def with_versions(gateway: Gateway, catalog: Catalog, text: str) -> Iterator[str
         return
     edits = Edits(tokens)
     as_stream = _as_stream(tokens)
-    for number, join in enumerate(joins):
-        stream = catalog.streams[tokens[join.name].name.lower()]
-        _refuse_other_keys(tokens, join, stream)
-        for at in range(join.name + 1, join.after):
-            edits.instead[at] = SqlText()
+    blocks: dict[Range | None, dict[int, AsOf]] = {}
+    merged: dict[Range | None, dict[str, str]] = {}
+    for number, written in enumerate(joins):
+        stream = catalog.streams[tokens[written.name].name.lower()]
+        _refuse_other_keys(tokens, written, stream)
+        join = _with_common_keys(gateway, tokens, written, stream) if "NATURAL" in written.kind else written
+        for at in (*range(join.begin, join.name - 1), *range(join.name + 1, join.after)):
+            if at > join.name or tokens.word(at) in ("CROSS", "NATURAL"):
+                edits.instead[at] = SqlText()
         if as_stream:
             edits.instead[join.name] = _windowed(tokens, join, stream, catalog)
+            if not join.is_written:
+                keys = ", ".join(map(quoted, join.keys))
+                edits.put(join.after, f"USING ({keys})" if keys else "ON TRUE")
         else:
+            block = _block(tokens, join)
+            blocks.setdefault(block, {})[number] = join
             edits.instead[join.name] = _lasting(tokens, join, stream, number)
-            _put_condition(edits, join, stream, number)
-    if not as_stream:
-        blocks: dict[Range, dict[int, AsOf]] = {}
-        for number, join in enumerate(joins):
-            if (block := _block(tokens, join)) is not None:
-                blocks.setdefault(block, {})[number] = join
-        for block, inside in blocks.items():
-            _show(edits, block, inside)
+            _put_condition(edits, join, stream, number, merged.setdefault(block, {}))
+    for place, inside in blocks.items():
+        if place is not None:
+            _show(edits, place, inside, merged[place])
     with gateway.instead(edits.text(0, len(tokens))) as read:
         yield read
 
@@ -109,25 +115,30 @@ def _as_stream(tokens: TokenList) -> bool:
     return any(tokens.word(at) == "SELECT" and tokens.word(at + 1) == "STREAM" for at in range(len(tokens)))
 
 
-def _put_condition(edits: Edits, join: AsOf, stream: Stream, number: int) -> None:
-    """The condition with that on the time; USING becomes ON."""
+def _put_condition(edits: Edits, join: AsOf, stream: Stream, number: int, merged: dict[str, str]) -> None:
+    """The condition with that on the time; USING becomes ON, and the columns that it merges are added."""
     tokens, alias = edits.tokens, quoted(join.alias)
     time, until = piece_of(tokens, *join.time), f"{alias}.{UNTIL}{number}"
     since = f"{alias}.{quoted(stream.rowtime or '')}"
     first, last = join.on
-    if join.using:
-        other = _merging(tokens, join)
+    valid = SqlText.of(time, f" >= {since} AND ({until} IS NULL OR ", time, f" < {until})")
+    if join.is_written and not join.using:
+        edits.put(first, "(")
+        edits.put(last, ") AND ", valid)
+        return
+    other = _merging(tokens, join) if join.using else ""
+    places = [at for at, _ in tokens.split(first, last)] if join.is_written else [join.name] * len(join.keys)
+    equal = []
+    for at, key in zip(places, join.keys, strict=True):
+        own, versions = f"{other}.{quoted(key)}", f"{alias}.{quoted(key)}"
+        equal.append(_standing(tokens, at, f"{own} = {versions}"))
+        if "FULL" in join.kind:
+            own = f"COALESCE({own}, {versions})"
+        merged[key.lower()] = versions if "RIGHT" in join.kind else own
+    if join.is_written:
         for at in range(first - 2, last + 1):
             edits.instead[at] = SqlText()
-        equal = [
-            _standing(tokens, at, f"{other}.{tokens[at].text} = {alias}.{tokens[at].text}")
-            for at, _ in tokens.split(first, last)
-        ]
-        edits.put(first - 2, "ON (", SqlText.join(" AND ", equal))
-        last += 1
-    else:
-        edits.put(first, "(")
-    edits.put(last, ") AND ", time, f" >= {since} AND ({until} IS NULL OR ", time, f" < {until})")
+    edits.put(first - 2 * join.is_written, "ON ", SqlText.join(" AND ", [*equal, valid]))
 
 
 def _standing(tokens: TokenList, at: int, text: str) -> SqlText:
@@ -137,18 +148,48 @@ def _standing(tokens: TokenList, at: int, text: str) -> SqlText:
 
 def _merging(tokens: TokenList, join: AsOf) -> str:
     """The relation of the time, of which USING merges columns with those of the versions."""
-    is_qualified = join.time[1] - join.time[0] == 3
-    if is_qualified and not join.kind & {"RIGHT", "FULL"}:
+    if join.time[1] - join.time[0] == 3:
         return tokens[join.time[0]].text
-    what = "as of a column without its relation" if not is_qualified else "as RIGHT or FULL JOIN"
-    hint = "write FOR SYSTEM_TIME AS OF o.ts" if not is_qualified else "write ON o.key = v.key"
+    place = (join.on[0] - 2, join.on[1] + 1) if join.is_written else join.time
     raise NotSupportedError(
-        f"a temporal join by USING {what} is not supported",
+        f"a temporal join by {'USING' if join.is_written else 'NATURAL JOIN'} as of a column without its"
+        " relation is not supported",
         condition="UNSUPPORTED_CLAUSE",
         sql=tokens.sql,
-        span=tokens.span(join.on[0] - 2, join.on[1] + 1),
-        hint=hint,
+        span=tokens.span(*place),
+        hint="write FOR SYSTEM_TIME AS OF o.ts",
     )
+
+
+def _with_common_keys(gateway: Gateway, tokens: TokenList, join: AsOf, stream: Stream) -> AsOf:
+    """NATURAL JOIN, of which the keys are the columns that both sides have."""
+    level = tokens.level(*level_around(tokens, join.name))
+    begins = (
+        at + 1 for at in level if at < join.begin and (tokens.word(at) == "FROM" or tokens.is_symbol(at, ","))
+    )
+    side = piece_of(tokens, max(begins), join.begin)
+    known = {name.lower() for name in stream.columns}
+    try:
+        found = [
+            [
+                name
+                for name in gateway.sql(SqlText.of(f"SELECT {star} FROM ", side)).columns
+                if name.lower() in known
+            ]
+            for star in ("*", f"{_merging(tokens, join)}.*")
+        ]
+    except (AnalysisError, ParseError):
+        found = []
+    if not found or found[0] != found[1]:
+        raise NotSupportedError(
+            "NATURAL JOIN of a temporal join with a side of which Spark does not know the columns, or several"
+            " relations have these, is not supported",
+            condition="UNSUPPORTED_CLAUSE",
+            sql=tokens.sql,
+            span=tokens.span(join.begin, join.after),
+            hint="write JOIN … USING with the names of the common columns",
+        )
+    return replace(join, keys=tuple(found[0]))
 
 
 def _block(tokens: TokenList, join: AsOf) -> Range | None:
@@ -164,8 +205,8 @@ def _block(tokens: TokenList, join: AsOf) -> Range | None:
     return selects[-1], min(stops, default=level[-1] + 1)
 
 
-def _show(edits: Edits, block: Range, joins: Mapping[int, AsOf]) -> None:
-    """Let stars leave out the added columns, and columns that USING merges be those of the other side."""
+def _show(edits: Edits, block: Range, joins: Mapping[int, AsOf], merged: Mapping[str, str]) -> None:
+    """Let stars leave out the added columns, and names of columns that USING merges stand for these."""
     tokens, (select, stop) = edits.tokens, block
     start = without_distinct(tokens, (select + 1, stop))[0]
     level = tokens.level(start, stop)
@@ -173,14 +214,17 @@ def _show(edits: Edits, block: Range, joins: Mapping[int, AsOf]) -> None:
     items = tokens.split(start, end)
     shown = {number: join for number, join in joins.items() if join.shows_versions}
     merging = [join for join in joins.values() if join.using]
-    merged = {
+    sides = {
         name.lower(): f"{tokens[join.time[0]].text}.{quoted(name)}" for join in merging for name in join.keys
     }
     aliases = {last - 1 for first, last in items if aliased(tokens, (first, last)) is not None}
+    brackets = [found for item in items if (found := excepted(tokens, item)) is not None]
     for at in range(select, stop):
         name = tokens[at].name.lower() if tokens[at].is_name and at not in aliases else ""
         if name in merged and _is_column(tokens, at, block, joins):
-            edits.instead[at] = _standing(tokens, at, merged[name])
+            value = sides[name] if tokens.parent[at] in brackets else merged[name]
+            is_item = (at, at + 1) in items
+            edits.instead[at] = _standing(tokens, at, _named(value, name) if is_item else value)
     for first, last in items:
         bracket = excepted(tokens, (first, last))
         star = first if tokens.is_symbol(first, "*") else first + 2
@@ -191,7 +235,7 @@ def _show(edits: Edits, block: Range, joins: Mapping[int, AsOf]) -> None:
             left_out = {tokens[at].name.lower() for at, after in tokens.split(bracket + 1, last - 1)}
         if star == first:
             columns = {name: column for name, column in merged.items() if name not in left_out}
-            hidden = [*columns.values()]
+            hidden = [sides[name] for name in columns]
             hidden += [
                 f"{quoted(join.alias)}.{quoted(key)}"
                 for join in merging
@@ -213,11 +257,16 @@ def _show(edits: Edits, block: Range, joins: Mapping[int, AsOf]) -> None:
             hidden += [f"{UNTIL}{number}" for number in own]
         if not hidden:
             continue
-        edits.put(first, *(f"{column}, " for column in columns.values()))
+        edits.put(first, *(f"{_named(column, name)}, " for name, column in columns.items()))
         if bracket is None:
             edits.put(last, f" EXCEPT ({', '.join(hidden)})")
         else:
             edits.put(bracket + 1, f"{', '.join(hidden)}, ")
+
+
+def _named(value: str, name: str) -> str:
+    """A merged column with its name."""
+    return f"{value} AS {quoted(name)}" if value.startswith("COALESCE(") else value
 
 
 def _is_column(tokens: TokenList, at: int, block: Range, joins: Mapping[int, AsOf]) -> bool:
@@ -248,10 +297,10 @@ def _lasting(tokens: TokenList, join: AsOf, stream: Stream, number: int) -> SqlT
     # of versions of one rowtime the greatest by their other columns is the last, in all executions
     kinds = {field.name: field.dataType for field in stream.frame.schema}
     others = [quoted(name) for name in stream.columns if name != stream.rowtime and is_orderable(kinds[name])]
-    keys, order = ", ".join(map(quoted, join.keys)), ", ".join([rowtime, *others])
+    keys, order = _partition(join), ", ".join([rowtime, *others])
     name = piece_of(tokens, join.name, join.name + 1)
     return SqlText.of(
-        f"(SELECT *, LEAD({rowtime}) OVER (PARTITION BY {keys} ORDER BY {order}) AS {UNTIL}{number} FROM ",
+        f"(SELECT *, LEAD({rowtime}) OVER ({keys}ORDER BY {order}) AS {UNTIL}{number} FROM ",
         name,
         f") AS {quoted(join.alias)}",
     )
@@ -280,8 +329,12 @@ def _windowed(tokens: TokenList, join: AsOf, stream: Stream, catalog: Catalog) -
             hint="name the rowtime of the other stream, or write a query with EMIT, which takes any column",
         )
     name = piece_of(tokens, join.name, join.name + 1)
-    keys = ", ".join(map(quoted, join.keys))
-    return SqlText.of(name, f" [PARTITION BY {keys} ROWS 1] AS {quoted(join.alias)}")
+    return SqlText.of(name, f" [{_partition(join)}ROWS 1] AS {quoted(join.alias)}")
+
+
+def _partition(join: AsOf) -> str:
+    """PARTITION BY the key; nothing if all rows have one key."""
+    return f"PARTITION BY {', '.join(map(quoted, join.keys))} " if join.keys else ""
 
 
 def _refuse_other_keys(tokens: TokenList, join: AsOf, stream: Stream) -> None:

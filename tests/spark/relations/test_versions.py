@@ -99,7 +99,17 @@ def test_stars_show_no_column_of_ours_and_streams_give_each_row_once(session):
     assert Counter(tuple(row)[-5:] for row in given) == as_of(END, outer=False)
 
 
-@pytest.mark.parametrize("how", ["stream", "EMIT STREAM AS diff", "USING"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "stream",
+        "EMIT STREAM AS diff",
+        "USING",
+        "FULL EMIT STREAM AS diff",
+        "CROSS EMIT STREAM AS diff",
+        "CROSS stream",
+    ],
+)
 @pytest.mark.usefixtures("interpreted")
 def test_live_too(spark, tmp_path, how):
     live, logs = Session(spark), {"orders": ("amount", ORDERS), "rates": ("rate", RATES)}
@@ -124,9 +134,14 @@ def test_live_too(spark, tmp_path, how):
         return made
 
     query = JOINED.format("")
+    on, expected = "ON o.currency = r.currency AND r.rate > 90", as_of(END, outer=False)
     if how == "USING":
-        on = "ON o.currency = r.currency AND r.rate > 90"
         query, how = query.replace(on, "USING (currency) WHERE r.rate > 90"), "EMIT STREAM AS diff"
+    elif how.startswith(("FULL", "CROSS")):
+        kind, how = how.split(" ", 1)
+        query = JOINED.format(kind).replace(on, "USING (currency)" if kind == "FULL" else "")
+        query = query.replace("o.currency,", "currency," if kind == "FULL" else "o.currency,")
+        expected = Counter(map(tuple, declared(spark.newSession()).sql(query).collect()))
     text = query.replace("SELECT", "SELECT STREAM", 1) if how == "stream" else f"{query} {how}"
     steps = [frames(0, 5), frames(5, END + 1)]
     envelope = "delta" if how == "stream" else "diff"
@@ -135,7 +150,7 @@ def test_live_too(spark, tmp_path, how):
     for row in rows:
         values = list(row.values())
         found[tuple(values[-5:] if how == "stream" else values[:5])] += row.get("_diff", 1)
-    assert +found == as_of(END, outer=False)
+    assert +found == expected
 
 
 @pytest.mark.parametrize(
@@ -160,6 +175,24 @@ def test_live_too(spark, tmp_path, how):
          "SELECT o.amount, r.rate, r.ts FROM {1:RIGHT}"),
         ("SELECT o.amount, r.rate, r.ts FROM {0:FULL} ON o.currency = r.currency",
          "SELECT o.amount, r.rate, r.ts FROM {1:FULL}"),
+        ("SELECT * FROM {0:RIGHT} USING (currency)",
+         "SELECT r.currency, o.at, o.ts, amount, r.at, r.ts, rate FROM {1:RIGHT}"),
+        ("SELECT currency, o.currency AS a, r.currency AS b, rate FROM {0:FULL} USING (currency)"
+         " WHERE currency > 'a'",
+         "SELECT COALESCE(o.currency, r.currency) AS currency, o.currency AS a, r.currency AS b, rate FROM"
+         " {1:FULL} WHERE COALESCE(o.currency, r.currency) > 'a'"),
+        ("SELECT * EXCEPT (rate) FROM {0:FULL OUTER} USING (currency)",
+         "SELECT COALESCE(o.currency, r.currency) AS currency, o.at, o.ts, amount, r.at, r.ts FROM {1:FULL}"),
+        ("SELECT * EXCEPT (currency) FROM {0:RIGHT} USING (currency)",
+         "SELECT o.at, o.ts, amount, r.at, r.ts, rate FROM {1:RIGHT}"),
+        ("SELECT currency, COUNT(*) AS n FROM {0:FULL} USING (currency) GROUP BY currency",
+         "SELECT COALESCE(o.currency, r.currency) AS currency, COUNT(*) AS n FROM {1:FULL} GROUP BY 1"),
+        ("SELECT * FROM {0:CROSS}", "SELECT o.*, r.at, r.ts, r.currency, rate FROM {2}"),
+        ("SELECT amount, rate FROM {0:CROSS} ON r.currency = o.currency", "SELECT amount, rate FROM {1}"),
+        ("SELECT * FROM orders AS o NATURAL JOIN versions FOR SYSTEM_TIME AS OF o.ts AS v",
+         "SELECT o.currency, o.at, o.ts, amount, r.at AS arrived, r.ts AS since, rate FROM {1}"),
+        ("SELECT currency, since FROM orders AS o NATURAL FULL JOIN versions FOR SYSTEM_TIME AS OF o.ts AS v",
+         "SELECT COALESCE(o.currency, r.currency) AS currency, r.ts AS since FROM {1:FULL}"),
         ("SELECT * FROM lands JOIN {0} ON o.currency = r.currency AND land = r.currency",
          "SELECT land, o.*, r.at, r.ts, r.currency, r.rate FROM lands JOIN {1} AND land = r.currency"),
         ("SELECT amount, land FROM {0} USING (currency) LEFT JOIN lands ON land = currency",
@@ -176,12 +209,19 @@ def test_every_join_and_what_stands_beside_it(session, query, plain):
     spark.sql("SELECT 'eur' AS land").createOrReplaceTempView("lands")
     until = "LEAD(ts) OVER (PARTITION BY currency ORDER BY ts) AS until"
     spark.sql(f"SELECT at, ts, currency, rate, {until} FROM rates").createOrReplaceTempView("lasting")
+    entries = [(*row, None) for row in RATES] + [(END, None, None, None, 100)]
+    frame = spark.createDataFrame(entries, "arrived int, since int, currency string, rate int, upto int")
+    session.stream("versions", frame, rowtime="since", unit="seconds", ptime="arrived", watermark="upto")
+    spark.sql(
+        "SELECT *, LEAD(ts) OVER (ORDER BY ts, at, currency, rate) AS until FROM rates"
+    ).createOrReplaceTempView("all")
+    every = "orders AS o JOIN all AS r ON o.ts >= r.ts AND (r.until IS NULL OR o.ts < r.until)"
     versions = Kinds("orders AS o {} JOIN rates FOR SYSTEM_TIME AS OF o.ts AS r")
     lasting = Kinds(
         "orders AS o {} JOIN lasting AS r"
         " ON o.currency = r.currency AND o.ts >= r.ts AND (r.until IS NULL OR o.ts < r.until)"
     )
-    expected = spark.sql(plain.format(None, lasting))
+    expected = spark.sql(plain.format(None, lasting, every))
     found = session.sql(query.format(versions))
     assert found.columns == expected.columns
     assert Counter(map(tuple, found.collect())) == Counter(map(tuple, expected.collect()))
@@ -226,6 +266,9 @@ def test_rows_of_streams_by_using_and_semi_joins(session):
     )
     rows = session.sql(joined).collect()
     assert sorted(tuple(row)[-2:] for row in rows) == [(10, 100), (20, 95), (30, 105)]
+    cross = "SELECT STREAM amount, rate FROM orders o CROSS JOIN rates FOR SYSTEM_TIME AS OF o.ts r"
+    rows = session.sql(cross).collect()
+    assert sorted(tuple(row)[-2:] for row in rows) == [(10, 100), (20, 95), (30, 105), (40, 1), (50, 110)]
     semi = "SELECT STREAM amount FROM orders o LEFT ANTI JOIN rates FOR SYSTEM_TIME AS OF o.ts r {}"
     rows = session.sql(semi.format("ON o.currency = r.currency")).collect()
     assert sorted(row[-1] for row in rows) == [40, 50]
@@ -238,8 +281,13 @@ KEY = "ON r.currency = o.currency"
 @pytest.mark.parametrize(
     ("query", "condition", "place"),
     [
-        (f"SELECT 1 FROM orders o NATURAL {JOIN} o.ts r", "UNSUPPORTED_CLAUSE", f"{JOIN[5:]} o.ts"),
-        (f"SELECT 1 FROM orders o CROSS {JOIN} o.ts r", "UNSUPPORTED_CLAUSE", f"{JOIN[5:]} o.ts"),
+        (
+            f"SELECT 1 FROM orders o JOIN orders p ON TRUE NATURAL {JOIN} o.ts r",
+            "UNSUPPORTED_CLAUSE",
+            f"NATURAL {JOIN} o.ts r",
+        ),
+        (f"SELECT 1 FROM orders o NATURAL {JOIN} ts r", "UNSUPPORTED_CLAUSE", "ts"),
+        (f"SELECT 1 FROM orders o, {JOIN[5:]} o.ts r", "UNSUPPORTED_CLAUSE", f"{JOIN[5:]} o.ts"),
         (
             f"SELECT STREAM 1 FROM orders o RIGHT {JOIN} o.ts r {KEY}",
             "UNSUPPORTED_CLAUSE",
@@ -249,11 +297,6 @@ KEY = "ON r.currency = o.currency"
         (f"SELECT 1 FROM orders o {JOIN} (o.ts + 1) r {KEY}", "UNSUPPORTED_CLAUSE", "("),
         (f"SELECT 1 FROM orders o {JOIN} o.ts r WHERE TRUE", "PARSE_SYNTAX_ERROR", f"{JOIN[5:]} o.ts"),
         (f"SELECT 1 FROM orders o {JOIN} ts r USING (currency)", "UNSUPPORTED_CLAUSE", "USING (currency)"),
-        (
-            f"SELECT 1 FROM orders o FULL {JOIN} o.ts r USING (currency)",
-            "UNSUPPORTED_CLAUSE",
-            "USING (currency)",
-        ),
         (
             f"SELECT 1 FROM orders o {JOIN} o.ts r USING (amount)",
             "UNRESOLVED_COLUMN",

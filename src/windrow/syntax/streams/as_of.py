@@ -1,5 +1,5 @@
-"""Reads temporal joins: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON …, or USING (…); and relations of the
-past: FROM s FOR SYSTEM_TIME AS OF '…'.
+"""Reads temporal joins: JOIN s FOR SYSTEM_TIME AS OF time [AS] alias ON …, or USING (…), CROSS and
+NATURAL JOIN without either; and relations of the past: FROM s FOR SYSTEM_TIME AS OF '…'.
 
 The versions are the rows of a stream; a version is valid from its rowtime until that of the next one with the
 same key. The key is the column that the condition compares for equality.
@@ -41,13 +41,16 @@ class AsOf:
     after
         The token after the alias.
     on
-        The condition; of USING, the names in its bracket.
+        The condition; of USING, the names in its bracket; empty for CROSS and NATURAL JOIN.
     keys
-        The columns of the versions that it compares for equality.
+        The columns of the versions that it compares for equality; none for CROSS JOIN, all rows of which have
+        one key, and none yet for NATURAL JOIN.
     kind
         The words before JOIN.
     using
-        Whether the condition is USING.
+        Whether the condition is USING, or that of NATURAL JOIN.
+    begin
+        The first word of the join.
     """
 
     name: int
@@ -58,6 +61,12 @@ class AsOf:
     keys: tuple[str, ...]
     kind: frozenset[str] = frozenset()
     using: bool = False
+    begin: int = 0
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the text has a condition."""
+        return self.on[0] < self.on[1]
 
     @property
     def shows_versions(self) -> bool:
@@ -166,18 +175,23 @@ def _read(tokens: TokenList, name: int, first: int) -> AsOf:
     if not tokens[first].is_name or (after < stop and tokens.word(after) not in _JOINS | _ENDS):
         hint = "name a column of the other side: FOR SYSTEM_TIME AS OF o.ts"
         raise _refused(tokens, (first, max(end, first + 1)), "as of an expression that is not a column", hint)
-    kind, at = set(), name - 2
-    while tokens.word(at) in _KINDS:
-        kind.add(tokens.word(at))
-        at -= 1
-    if tokens.word(name - 1) != "JOIN" or kind & {"CROSS", "NATURAL"}:
+    before = name - 1
+    while tokens.word(before - 1) in _KINDS:
+        before -= 1
+    kind = frozenset(tokens.word(at) for at in range(before, name - 1))
+    known = tokens[alias if alias is not None else name].name
+    if tokens.word(name - 1) != "JOIN":
         hint = "write JOIN s FOR SYSTEM_TIME AS OF o.ts AS v ON o.key = v.key"
-        raise _refused(tokens, (name, end), "without ON or USING", hint)
+        raise _refused(tokens, (name, end), "without JOIN", hint)
+    if "NATURAL" in kind or ("CROSS" in kind and tokens.word(after) not in ("ON", "USING")):
+        is_natural = "NATURAL" in kind
+        return AsOf(
+            name, (first, end), known, after, (after, after), (), kind, using=is_natural, begin=before
+        )
     if tokens.word(after) == "USING" and tokens.is_symbol(after + 1, "("):
         listed = after + 2, tokens.partner[after + 1]
         merged = tuple(tokens[first].name for first, _ in tokens.split(*listed))
-        known = tokens[alias if alias is not None else name].name
-        return AsOf(name, (first, end), known, after, listed, merged, frozenset(kind), using=True)
+        return AsOf(name, (first, end), known, after, listed, merged, kind, using=True, begin=before)
     if tokens.word(after) != "ON":
         raise ParseError(
             "a temporal join needs a condition that compares the key",
@@ -186,12 +200,11 @@ def _read(tokens: TokenList, name: int, first: int) -> AsOf:
             span=tokens.span(name, end),
             hint="add ON o.key = v.key, or USING (key)",
         )
-    known = tokens[alias if alias is not None else name].name
     on = (after + 1, _end_of_condition(tokens, after + 1, stop))
     keys = [key for part in conjuncts(tokens, *on) if (key := _key(tokens, part, known)) is not None]
     if not keys:
         raise _refused(tokens, on, "without a key", f"compare columns of {known}: ON o.key = {known}.key")
-    return AsOf(name, (first, end), known, after, on, tuple(dict.fromkeys(keys)), frozenset(kind))
+    return AsOf(name, (first, end), known, after, on, tuple(dict.fromkeys(keys)), kind, begin=before)
 
 
 def _stop(tokens: TokenList, at: int) -> int:
