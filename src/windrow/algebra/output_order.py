@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from windrow.algebra.names import verbatim
 from windrow.algebra.qualified import is_same, relations_of
-from windrow.algebra.scopes import parts_of_from
+from windrow.algebra.scopes import ends_from, is_clause, parts_of_from
 from windrow.syntax.nodes import OrderItem, Range
 from windrow.syntax.order_by import order_at, order_item
 from windrow.syntax.select_list import aliased, without_alias
@@ -74,7 +74,6 @@ def with_keys(
     -------
     tuple[SqlText, Range, tuple[str, ...]] | None
         The text, the place of the first such key, and the names of the columns; None without such keys.
-        Without a SELECT list to which they can be added, no names.
 
     >>> from windrow.syntax.tokens import tokenize
     >>> tokens = tokenize("SELECT v * 2 AS w FROM t ORDER BY w, k DESC, w + 1 LIMIT 3")
@@ -83,6 +82,9 @@ def with_keys(
     SELECT v * 2 AS w, k AS __key0, (v * 2) + 1 AS __key1 FROM t ORDER BY w, __key0 DESC, __key1 LIMIT 3
     >>> names
     ('__key0', '__key1')
+    >>> tokens = tokenize("(SELECT v FROM t) UNION (SELECT v FROM t) ORDER BY -v")
+    >>> print(with_keys(tokens, 0, len(tokens.tokens), ["v"], tokens)[0].render())
+    SELECT *, -v AS __key0 FROM ((SELECT v FROM t) UNION (SELECT v FROM t)) ORDER BY __key0
     """
     found = _elements(tokens, start, stop)
     if found is None or _is_all(tokens, found[2], names):
@@ -93,9 +95,7 @@ def with_keys(
         return None
     place = (rest[0].expression[0], rest[-1].expression[1])
     select = _select_list(tokens, start, order)
-    if select is None:
-        return SqlText(), place, ()
-    listed = tokens.split(*select)
+    listed = [] if select is None else tokens.split(*select)
     aliases = {named[0].lower(): named[1] for item in listed if (named := aliased(tokens, item)) is not None}
 
     def written(first: int, last: int) -> SqlText:
@@ -114,8 +114,14 @@ def with_keys(
     columns = [
         SqlText.of(written(*one.expression), f" AS {key}") for one, key in zip(rest, keys, strict=True)
     ]
-    end = tokens[select[1] - 1].stop
-    parts: list[SqlText | str] = [verbatim(source, 0, end), ", ", SqlText.join(", ", columns)]
+    added = SqlText.join(", ", columns)
+    if select is None:  # of a set operator: ORDER BY sees only its columns
+        begin, end = tokens[start].start, tokens[order - 1].stop
+        parts: list[SqlText | str] = [verbatim(source, 0, begin), "SELECT *, ", added]
+        parts += [" FROM (", verbatim(source, begin, end), ")"]
+    else:
+        end = tokens[select[1] - 1].stop
+        parts = [verbatim(source, 0, end), ", ", added]
     for one, key in zip(rest, keys, strict=True):
         first, last = one.expression
         parts += [verbatim(source, end, tokens[first].start), key]
@@ -163,12 +169,12 @@ def _selected(tokens: TokenList, start: int, stop: int) -> list[Range]:
 
 
 def _select_list(tokens: TokenList, start: int, stop: int) -> Range | None:
-    """The SELECT list of a single query without brackets."""
+    """The SELECT list of a single query without brackets, which may begin with FROM."""
     level = tokens.level(start, stop)
     words = [tokens.word(at) for at in level]
-    if tokens.word(start) not in ("SELECT", "WITH") or words.count("SELECT") != 1:
+    if tokens.word(start) not in ("SELECT", "WITH", "FROM") or words.count("SELECT") != 1:
         return None
     first = level[words.index("SELECT")] + 1
     first += tokens.word(first) in ("DISTINCT", "ALL")
-    last = next((at for at in level if tokens.word(at) == "FROM"), stop)
-    return first, last
+    after = (at for at in level if at > first and (is_clause(tokens, at, "FROM") or ends_from(tokens, at)))
+    return first, next(after, stop)

@@ -21,7 +21,16 @@ from windrow.syntax.query_parts import find_window_queries, is_set_operator, lev
 from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["JOINS", "VisibleRelations", "first_of", "is_of_subquery", "parts_of_from", "scopes"]
+__all__ = [
+    "JOINS",
+    "VisibleRelations",
+    "ends_from",
+    "first_of",
+    "is_clause",
+    "is_of_subquery",
+    "parts_of_from",
+    "scopes",
+]
 
 JOINS = {"JOIN", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI", "NATURAL"}
 """Words of joins."""
@@ -129,10 +138,10 @@ def first_of(tokens: TokenList, match: MatchRelation) -> int:
 def parts_of_from(tokens: TokenList, within: Range) -> tuple[Range, Range | None] | None:
     """The relations in FROM of a query, and its WHERE; None without FROM."""
     own = [at for at in tokens.level(*within) if tokens.parent[at] == tokens.parent[within[0]]]
-    start = next((at for at in own if _is_clause(tokens, at, "FROM")), None)
+    start = next((at for at in own if is_clause(tokens, at, "FROM")), None)
     if start is None:
         return None
-    ends = [at for at in own if at > start + 1 and _ends_from(tokens, at)]
+    ends = [at for at in own if at > start + 1 and ends_from(tokens, at)]
     stop = ends[0] if ends else within[1]
     if tokens.word(stop) != "WHERE" or not ends:
         return (start + 1, stop), None
@@ -165,7 +174,7 @@ def _of_query(
     first = max((index + 1 for index in sets if index < at), default=first)
     last = min((index for index in sets if index > at), default=last)
     begins = (
-        index for index in own if index >= first and any(_is_clause(tokens, index, word) for word in _BEGIN)
+        index for index in own if index >= first and any(is_clause(tokens, index, word) for word in _BEGIN)
     )
     if at < next(begins, last):
         return None  # a query of WITH
@@ -226,7 +235,7 @@ def _left_of(tokens: TokenList, source: Range, at: int) -> VisibleRelations | No
     return VisibleRelations(frozenset(relations_of(tokens, (start, stop))), at, (start, stop), (start, stop))
 
 
-def _is_clause(tokens: TokenList, at: int, word: str) -> bool:
+def is_clause(tokens: TokenList, at: int, word: str) -> bool:
     """Whether a word begins a part of a query: FROM is not that of IS DISTINCT FROM."""
     if tokens.word(at) != word or tokens.is_symbol(at - 1, "."):
         return False
@@ -234,9 +243,12 @@ def _is_clause(tokens: TokenList, at: int, word: str) -> bool:
     return word != "FROM" or not distinct
 
 
-def _ends_from(tokens: TokenList, at: int) -> bool:
+def ends_from(tokens: TokenList, at: int) -> bool:
+    """Whether a clause that may follow FROM begins at a token, or a SELECT."""
     if tokens.word(at) not in _ENDS_FROM or tokens.is_symbol(at - 1, "."):
         return False
     if tokens.word(at) in ("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"):
         return tokens.word(at + 1) == "BY"
+    if tokens.word(at) == "WINDOW" and "AS" not in (tokens.word(at + 2), tokens.word(at + 3)):
+        return False
     return tokens.word(at - 1) != "AS"

@@ -248,14 +248,13 @@ def _sorted_by(
         return None
     text, place, keys = found
     error: WindrowError | None = None
-    if keys:
-        try:
-            with context.gateway.instead(text) as read:
-                wide = context.run_query(read)
-            if isinstance(wide, VaryingRelation):
-                return wide, keys
-        except WindrowError as caught:
-            error = caught
+    try:
+        with context.gateway.instead(text) as read:
+            wide = context.run_query(read)
+        if isinstance(wide, VaryingRelation):
+            return wide, keys
+    except WindrowError as caught:
+        error = caught
     raise NotSupportedError(
         f"ORDER BY {tokens.text(*place)}, which is not selected, is not supported here",
         condition="UNSUPPORTED_QUERY",

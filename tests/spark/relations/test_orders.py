@@ -45,6 +45,10 @@ def test_order_by_sorts_the_rows_at_an_instant(ticks, order, expected):
         "SELECT DISTINCT k FROM ticks {} ORDER BY -k",
         "SELECT v, v FROM (SELECT k + ? AS k, v FROM ticks {}) ORDER BY k % ?, v",
         "WITH q AS (SELECT k, v FROM ticks {}) SELECT MAX(v) AS m FROM q GROUP BY k ORDER BY k + 1 DESC",
+        "FROM ticks {} AS t SELECT v * 2 AS w ORDER BY t.k, w % 4, v DESC LIMIT 3",
+        "FROM ticks {} SELECT k, MAX(v) AS m WHERE v IS DISTINCT FROM 3 GROUP BY k ORDER BY SUM(v) % 5, -k",
+        "(SELECT v FROM ticks {0}) UNION ALL (SELECT -k FROM ticks {0}) ORDER BY v % 3, -v",
+        "WITH q AS (FROM ticks {} SELECT k, v) FROM q SELECT DISTINCT v ORDER BY v % 3, v",
     ],
 )
 def test_order_by_of_what_is_not_selected_sorts_as_in_spark(ticks, query):
@@ -56,9 +60,9 @@ def test_order_by_of_what_is_not_selected_sorts_as_in_spark(ticks, query):
     assert found.changelog().df.columns[: len(expected.columns)] == expected.columns
 
 
-def test_order_by_of_what_is_not_selected_is_refused_where_it_cannot_be_added(ticks):
-    wrong = "FROM ticks [RANGE 100] SELECT v ORDER BY k, v"
-    assert refused(ticks, wrong) == ("UNSUPPORTED_QUERY", "k, v")
+def test_order_by_of_a_set_operator_sees_only_its_columns(ticks):
+    wrong = "(SELECT v FROM ticks [RANGE 100]) UNION ALL (SELECT v FROM ticks [ROWS 1]) ORDER BY k, v"
+    assert refused(ticks, wrong) == ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "k")
 
 
 @pytest.mark.parametrize("execution", ["batch", "reference"])
