@@ -146,26 +146,26 @@ def _takes_lag(stream: Stream, column: str, expression: Range | None) -> bool:
 
 
 def refuse_mixed(catalog: Catalog, query: Continuous, sql: str) -> None:
-    """Refuse a live query over streams whose rowtime types differ.
+    """Refuse a live query over streams whose rowtimes have an order by the session's time zone alone.
 
     Raises
     ------
     AnalysisError
         ``MIXED_ROWTIMES``.
     """
-    first: tuple[str, str] | None = None
-    for name, kind, span in _kinds(catalog, query):
-        if first is None:
-            first = name, kind
-        elif kind != first[1]:
-            raise AnalysisError(
-                f"rowtimes of {name} are of type {kind.upper()}, but those of {first[0]} are of type"
-                f" {first[1].upper()}: their order depends on the session's time zone",
-                condition="MIXED_ROWTIMES",
-                sql=sql,
-                span=span,
-                hint="cast one of them to the type of the other where the stream is made",
-            )
+    found = {kind: (name, span) for name, kind, span in _kinds(catalog, query)}
+    local = next((kind for kind in found if kind in ("date", "timestamp_ntz")), None)
+    if local is not None and "timestamp" in found:
+        last = max((local, "timestamp"), key=lambda kind: found[kind][1].start)
+        other = "timestamp" if last == local else local
+        raise AnalysisError(
+            f"rowtimes of {found[last][0]} are of type {last.upper()}, but those of {found[other][0]} are of"
+            f" type {other.upper()}: their order depends on the session's time zone",
+            condition="MIXED_ROWTIMES",
+            sql=sql,
+            span=found[last][1],
+            hint="cast one of them to the type of the other where the stream is made",
+        )
 
 
 def _kinds(catalog: Catalog, query: Continuous) -> Iterable[tuple[str, str, Span]]:

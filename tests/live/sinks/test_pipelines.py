@@ -231,7 +231,12 @@ def test_when_one_query_of_a_pipeline_fails_all_stop(trading):
         ("NO_CHECKPOINT", "INSERT INTO t SELECT STREAM k, v FROM s", None),
         ("INSERT_COLUMN_ARITY_MISMATCH", "INSERT INTO t SELECT STREAM k FROM s", "SELECT STREAM k FROM s"),
         ("MIXED_ROWTIMES", "INSERT INTO dated SELECT STREAM v FROM s", "SELECT STREAM v FROM s"),
-        ("MIXED_ROWTIMES", "INSERT INTO t SELECT STREAM s.k, s.v FROM s, dated [NOW]", "dated [NOW]"),
+        (
+            "MIXED_ROWTIMES",
+            "INSERT INTO t SELECT STREAM s.k, s.v FROM s, dated [NOW]",
+            "SELECT STREAM s.k, s.v FROM s, dated [NOW]",
+        ),
+        ("ROWTIME_DIFFERS", "INSERT INTO t SELECT STREAM s.ts, s.k, s.v FROM s, dated [NOW]", "s.ts"),
         ("UNSUPPORTED_STREAM", "INSERT INTO t SELECT STREAM k, v FROM t", "SELECT STREAM k, v FROM t"),
         ("UNKNOWN_STREAM", "INSERT INTO t SELECT STREAM k, v FROM nothing [NOW]", "nothing"),
         ("UNRESOLVED_COLUMN.WITH_SUGGESTION", "INSERT INTO t SELECT STREAM k, w FROM s", "w"),

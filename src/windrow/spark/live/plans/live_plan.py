@@ -406,6 +406,8 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     def moved(self, place: int) -> MovedRowtime | None:
         """How one of its columns follows the rowtime."""
         assert isinstance(self.query, StreamQuery)
+        if len({self.catalog.streams[name].scale.kind for name in self.streams}) > 1:
+            raise self.rowtime_differs(place, "the rowtimes of its streams have several types")
         query = self.gateway, self.catalog, self.query, self.reader
         is_at_rowtime = passes_on(*query) or enters_at_rowtime(*query)
         if not is_at_rowtime and shows_instant(self._read, self.query, place):
