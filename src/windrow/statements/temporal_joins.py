@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.edits import Edits
+from windrow.algebra.scopes import is_clause
 from windrow.errors import AnalysisError, NotSupportedError, ParseError, no_column
 from windrow.plan.arrow_types import is_orderable
 from windrow.plan.event_time import UNTIL
@@ -26,7 +27,7 @@ from windrow.syntax.cql_clauses import begins_relation
 from windrow.syntax.definitions.create_view import parse_view
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
-from windrow.syntax.query_parts import is_set_operator, level_around
+from windrow.syntax.query_parts import is_set_operator, level_around, visible_ctes
 from windrow.syntax.select_list import aliased, excepted, without_distinct
 from windrow.syntax.sqltext import Piece, SqlText, quoted
 from windrow.syntax.streams.as_of import AsOf, as_of_joins
@@ -163,20 +164,17 @@ def _merging(tokens: TokenList, join: AsOf) -> str:
 
 def _with_common_keys(gateway: Gateway, tokens: TokenList, join: AsOf, stream: Stream) -> AsOf:
     """NATURAL JOIN, of which the keys are the columns that both sides have."""
-    level = tokens.level(*level_around(tokens, join.name))
-    begins = (
-        at + 1 for at in level if at < join.begin and (tokens.word(at) == "FROM" or tokens.is_symbol(at, ","))
-    )
+    level = [at for at in tokens.level(*level_around(tokens, join.name)) if at < join.begin]
+    begins = (at + 1 for at in level if is_clause(tokens, at, "FROM") or tokens.is_symbol(at, ","))
     side = piece_of(tokens, max(begins), join.begin)
+    named = [piece_of(tokens, *one.item) for one in visible_ctes(tokens, join.name)]
+    before = SqlText.of("WITH ", SqlText.join(", ", named), " ") if named else SqlText()
     known = {name.lower() for name in stream.columns}
     try:
         found = [
-            [
-                name
-                for name in gateway.sql(SqlText.of(f"SELECT {star} FROM ", side)).columns
-                if name.lower() in known
-            ]
+            [name for name in gateway.sql(text).columns if name.lower() in known]
             for star in ("*", f"{_merging(tokens, join)}.*")
+            for text in [SqlText.of(before, f"SELECT {star} FROM ", side)]
         ]
     except (AnalysisError, ParseError):
         found = []
@@ -276,7 +274,7 @@ def _is_column(tokens: TokenList, at: int, block: Range, joins: Mapping[int, AsO
         return False
     opened = tokens.parent[at]
     while opened > block[0]:
-        if opens_query(tokens, opened):
+        if opens_query(tokens, opened) or tokens.word(opened - 2) == "AS":  # or an alias with columns
             return False
         opened = tokens.parent[opened]
     return not begins_relation(tokens, at)

@@ -191,6 +191,9 @@ def test_live_too(spark, tmp_path, how):
         ("SELECT amount, rate FROM {0:CROSS} ON r.currency = o.currency", "SELECT amount, rate FROM {1}"),
         ("SELECT * FROM orders AS o NATURAL JOIN versions FOR SYSTEM_TIME AS OF o.ts AS v",
          "SELECT o.currency, o.at, o.ts, amount, r.at AS arrived, r.ts AS since, rate FROM {1}"),
+        ("WITH w AS (SELECT ts, amount, currency FROM orders)"
+         " SELECT * FROM w AS o (ts, amount, currency) NATURAL JOIN versions FOR SYSTEM_TIME AS OF o.ts",
+         "SELECT o.currency, o.ts, amount, r.at AS arrived, r.ts AS since, rate FROM {1}"),
         ("SELECT currency, since FROM orders AS o NATURAL FULL JOIN versions FOR SYSTEM_TIME AS OF o.ts AS v",
          "SELECT COALESCE(o.currency, r.currency) AS currency, r.ts AS since FROM {1:FULL}"),
         ("SELECT * FROM lands JOIN {0} ON o.currency = r.currency AND land = r.currency",

@@ -170,7 +170,7 @@ def _read(tokens: TokenList, name: int, first: int) -> AsOf:
     while tokens.is_symbol(end, ".") and end + 1 < len(tokens):
         end += 2
     stop = _stop(tokens, end)
-    alias = alias_after(tokens, end, stop)
+    alias = None if tokens.word(end) in _ENDS else alias_after(tokens, end, stop)
     after = end if alias is None else alias + 1
     if not tokens[first].is_name or (after < stop and tokens.word(after) not in _JOINS | _ENDS):
         hint = "name a column of the other side: FOR SYSTEM_TIME AS OF o.ts"
