@@ -165,6 +165,8 @@ class Expression:
         The column of the input that it is, as a wider integer.
     field
         The struct column of the input whose field it is, and the field's path: ``a.b``.
+    is_null
+        Of a condition: the column of the input that it compares with NULL, and whether it is to be NULL.
     """
 
     text: SqlText
@@ -176,6 +178,7 @@ class Expression:
     follows: Follows | None = None
     widens: str | None = None
     field: tuple[str, str] | None = None
+    is_null: tuple[str, bool] | None = None
 
 
 def resolve(name: Name, parts: Iterable[Part]) -> str | None:

@@ -40,7 +40,7 @@ from windrow.kernels.stored import from_stored, stored
 from windrow.punctuations import EVERYTHING, Cover, Pattern, lines_of
 from windrow.punctuations.regions import NULL
 
-KINDS = ("inner", "left", "right", "full", "semi", "anti")
+KINDS = ("inner", "left", "right", "full", "semi", "anti", "mark")
 
 ONE = {"a": "int", "b": "text"}
 OTHER = {"c": "int", "d": "flag"}
@@ -388,15 +388,23 @@ WAITING = [([{"a": 1, "b": "a"}], [[("a", "=", 1), ("b", "=", "a")]]), ([], [[]]
 """A row, and at once the promise that none as it comes again, by two columns."""
 
 
+def is_pair(row):
+    """A condition on both sides."""
+    return (row["b"] == "a") == row["d"]
+
+
 @settings(PROPERTY, max_examples=12)
+@pytest.mark.parametrize("condition", [None, is_pair])
 @pytest.mark.parametrize("kind", KINDS)
 @given(streams(ONE, 4), streams(OTHER, 4))
 @example(Stream(ONE, WAITING), Stream(OTHER, [([], []), ([], [[]])]))
-def test_join(kind, left, right):
+def test_join(kind, condition, left, right):
     schema = left.schema if kind in ("semi", "anti") else pa.schema([*left.schema, *right.schema])
-    meaning = partial(definition.join, on=[("a", "c")], kind=kind)
+    schema = schema if kind != "mark" else left.schema.append(pa.field("m", pa.bool_()))
+    meaning = partial(definition.join, on=[("a", "c")], kind=kind, condition=condition)
     # what is one pattern to the definition may be several to the kernel, of which some wait for no row
-    check(SymmetricJoin((("a", "c"),), kind), meaning, [left, right], schema, exact=False)
+    holds = condition and (lambda pairs: np.array([condition(row) for row in pairs.to_pylist()], bool))
+    check(SymmetricJoin((("a", "c"),), kind, holds, "m"), meaning, [left, right], schema, exact=False)
 
 
 @settings(PROPERTY, max_examples=15)

@@ -85,6 +85,25 @@ OVER_ALL = [
     "SELECT STREAM b.who, q.item FROM bids b JOIN LATERAL"
     " (SELECT s.item FROM sold s WHERE s.auction = b.auction AND s.at < b.at) AS q ON true",
     "SELECT STREAM who FROM (WITH c AS (SELECT who, price FROM bids) SELECT DISTINCT who FROM c) AS q",
+    "SELECT STREAM who, at FROM bids WHERE at NOT IN (SELECT at FROM sold)",
+    "SELECT STREAM who FROM bids WHERE auction NOT IN (SELECT auction FROM sold)",
+    "SELECT STREAM at, who FROM bids WHERE auction IS NOT NULL"
+    " AND auction NOT IN (SELECT auction FROM sold WHERE auction IS NOT NULL)",
+    "SELECT STREAM who, at FROM bids WHERE auction NOT IN (SELECT auction FROM sold WHERE item = 'no')",
+    "SELECT STREAM who, auction NOT IN (SELECT auction FROM sold WHERE item <> 'cup') AS was FROM bids b",
+    "SELECT STREAM who, at FROM bids b WHERE price NOT IN (SELECT s.auction FROM sold s WHERE s.at = b.at)",
+    "SELECT STREAM who FROM bids b WHERE at NOT IN (SELECT s.at FROM sold s WHERE s.auction > b.auction)",
+    "SELECT STREAM who, at FROM bids b WHERE (auction, at) NOT IN (SELECT auction, at FROM sold)",
+    "SELECT STREAM who, item FROM bids b FULL JOIN sold s ON b.auction = s.auction AND b.price > s.at + 5",
+    "SELECT STREAM who, item FROM bids b FULL JOIN sold s ON b.at < s.at AND s.auction > 1",
+    "SELECT STREAM who, item FROM bids b LEFT JOIN sold s ON s.auction = b.auction"
+    " AND s.at BETWEEN b.at AND b.at + 3",
+    "SELECT STREAM who FROM bids b LEFT ANTI JOIN sold s ON b.auction = s.auction AND s.at > b.at",
+    "SELECT STREAM who FROM bids b WHERE NOT EXISTS"
+    " (SELECT 1 FROM sold s WHERE s.auction = b.auction AND s.at BETWEEN b.at AND b.at + 3)",
+    "SELECT STREAM who FROM bids b WHERE price > 9 OR NOT EXISTS (SELECT 1 FROM sold s WHERE s.at > b.at)",
+    "SELECT STREAM who FROM bids b WHERE EXISTS (SELECT 1 FROM sold WHERE item = 'cup')",
+    "SELECT STREAM COUNT(*) AS n FROM bids WHERE auction IS NULL",
     # and what attacks have found
     "SELECT STREAM a.who, b.item, c.item AS other FROM bids a, sold b, sold c WHERE a.price > 4 AND c.at > 0",
     "SELECT STREAM auction FROM (SELECT CAST(auction AS INT) AS auction FROM sold) FULL JOIN"

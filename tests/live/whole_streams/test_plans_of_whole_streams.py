@@ -42,11 +42,6 @@ def test_a_query_that_would_keep_more_and_more_is_told_of_or_refused(session):
 @pytest.mark.parametrize(
     ("query", "at"),
     [
-        ("SELECT STREAM who FROM bids WHERE auction NOT IN (SELECT auction FROM sold)", "auction NOT IN"),
-        (
-            "SELECT STREAM who FROM bids b LEFT JOIN sold s ON b.auction = s.auction AND b.price > 1",
-            "b.price > 1",
-        ),
         ("SELECT STREAM who, (SELECT item FROM sold) AS item FROM bids", "(SELECT item"),
         (
             "SELECT STREAM who, (SELECT item FROM sold s WHERE s.auction = b.auction ORDER BY s.at LIMIT 1)"
@@ -80,33 +75,26 @@ def test_what_no_operator_does_is_refused_where_it_stands(session, query, at):
         assert query[error.span.start :].startswith(at)
 
 
-WITHIN = "s.auction = b.auction AND s.at BETWEEN b.at AND b.at + 3"
+def test_not_in_is_final_when_neither_the_value_nor_null_can_follow(session):
+    sink = Memory()
+    running = session.sql(
+        "SELECT STREAM auction FROM bids WHERE auction NOT IN (SELECT auction FROM sold)"
+    ).start(sink, on_unbounded="ignore")
 
+    def found():
+        running.process_all_available()
+        return sorted(rows(sink.batches.values()))
 
-@pytest.mark.parametrize(
-    "query",
-    [
-        f"SELECT STREAM who, item FROM bids b LEFT JOIN sold s ON {WITHIN}",
-        f"SELECT STREAM who, NULL AS item FROM bids b WHERE NOT EXISTS (SELECT 1 FROM sold s WHERE {WITHIN})",
-    ],
-)
-def test_what_is_hinted_of_a_join_within_an_interval_runs(session, query):
-    with pytest.raises(WindrowError, match="UNSUPPORTED_STREAM") as found:
-        session.sql(query).start(Memory())
-    hint = "leave STREAM out and write EMIT STREAM AFTER WATERMARK at the end"
-    assert hint in found.value.hint
     with session.stream("bids").producer("p") as p, session.stream("sold").producer("q") as q:
-        p.insert([bid(1, 1, 10), bid(2, 2, 10, "bob")])
-        q.insert([{"at": 3, "auction": 1, "item": "pen"}, {"at": 6, "auction": 2, "item": "ink"}])
-        p.finish()
-        q.finish()
-    sink, hinted = Memory(), f"{query.replace('STREAM ', '', 1)} EMIT STREAM AFTER WATERMARK"
-    running = session.sql(hinted).start(sink)
-    running.process_all_available()
+        p.insert([bid(1, 1, 10), bid(2, 2, 10), bid(3, 3, 10)])
+        q.insert([{"at": 1, "auction": 2, "item": "ink"}])
+        q.punctuate(auction=[1, 2])
+        assert found() == []
+        q.punctuate(auction=None)
+        assert found() == [(1,)]
+        q.punctuate(auction=3)
+        assert found() == [(1,), (3,)]
     running.stop()
-    found = {(row[0], row[1]) for row in rows(sink.batches.values())}
-    assert found == {(row[0], row[1]) for row in recorded(session, hinted)}
-    assert found == {("ann", "pen"), ("bob", None)} - ({("ann", "pen")} if "EXISTS" in query else set())
 
 
 def test_views_that_put_rows_together_stand_for_their_queries(session):

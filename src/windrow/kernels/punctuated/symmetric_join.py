@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from windrow.punctuations.regions import NULL, Region
 __all__ = ["JoinCarry", "SymmetricJoin"]
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 _PARTNER = "has_partner"
 
@@ -53,7 +54,7 @@ class JoinCarry:
 
     @property
     def retained(self) -> tuple[int, ...]:
-        """The numbers of retained left and right rows; of right keys in semi and anti joins."""
+        """The numbers of retained left and right rows; of right keys where one partner is like another."""
         return len(self.left.rows), len(self.right.rows)
 
 
@@ -62,19 +63,26 @@ class SymmetricJoin:
     """A join on equal values of columns; NULL equals nothing. The two sides' columns have different names.
 
     Output: the pairs. An outer join pads a row with NULLs once the other side is closed for it. A semi join
-    emits the rows with a partner; an anti join emits a row once it cannot get a partner. A punctuation of a
-    side is passed on when no retained row of that side matches it.
+    emits the rows with a partner; an anti join emits a row once it cannot get a partner; a mark join emits
+    both, and which of them it is. A punctuation of a side is passed on when no retained row of that side
+    matches it.
 
     Attributes
     ----------
     on
         Columns of the left and of the right, of the same types.
     kind
-        ``inner``, ``left``, ``right``, ``full``, ``semi`` or ``anti``.
+        ``inner``, ``left``, ``right``, ``full``, ``semi``, ``anti`` or ``mark``.
+    condition
+        Which rows of both sides' columns are pairs; None if all with equal keys are.
+    mark
+        The column that a mark join adds: whether a row has a partner.
     """
 
     on: tuple[tuple[str, str], ...]
     kind: str = "inner"
+    condition: Callable[[pa.Table], Bools] | None = None
+    mark: str = ""
 
     def advance(self, carry: JoinCarry | None, left: Delta, right: Delta) -> tuple[Delta, JoinCarry]:
         """Process a micro-batch; consumes the carry."""
@@ -88,7 +96,9 @@ class SymmetricJoin:
         closed_left = carry.left.closing.add(left.punctuations)
         closed_right = carry.right.closing.add(right.punctuations)
         alone = self._alone(carry.left, carry.right.in_others(closed_right))
-        if self.kind in ("left", "full", "anti"):
+        if self._is_half:
+            output.append(self._decided(alone, has_partner=False))
+        elif self.kind in ("left", "full"):
             output.append(self._padded(carry, alone))
         alone = self._alone(carry.right, carry.left.in_others(closed_left))
         if self.kind in ("right", "full"):
@@ -98,11 +108,12 @@ class SymmetricJoin:
 
     @property
     def _is_half(self) -> bool:
-        return self.kind in ("semi", "anti")
+        return self.kind in ("semi", "anti", "mark")
 
     def _begun(self, left: pa.Schema, right: pa.Schema) -> JoinCarry:
         mine, theirs = tuple(one for one, _ in self.on), tuple(other for _, other in self.on)
-        retained = pa.schema([right.field(name) for name in theirs]) if self._is_half else right
+        is_alike = self._is_half and self.condition is None
+        retained = pa.schema([right.field(name) for name in theirs]) if is_alike else right
         output = left if self._is_half else pa.schema([*left, *right])
         return JoinCarry(
             _side(left, left, mine, theirs), _side(right, retained, theirs, mine), Announced(lines_of(output))
@@ -110,57 +121,78 @@ class SymmetricJoin:
 
     def _pairs(self, carry: JoinCarry, left: pa.Table, right: pa.Table) -> list[pa.Table]:
         """The pairs of new rows, and new rows without a partner for which the other side is closed."""
-        output: list[pa.Table] = [self._schema(carry).empty_table()]
+        output: list[pa.Table] = []
         one, other = carry.left, carry.right
         for mine, theirs, rows, pads in (
             (one, other, left, self.kind in ("left", "full")),
             (other, one, right, self.kind in ("right", "full")),
         ):
             has_keys, is_closed = _standing(mine, theirs, rows)
-            joinable = np.flatnonzero(has_keys)
-            found = theirs.rows.store.find(mine.as_probe(rows.take(pa.array(joinable))))
-            matched = joinable[found.probed]
-            theirs.rows.store.set_note(_PARTNER, found.places, np.ones(len(matched), np.int64))
+            matched, places, pairs = self._found(carry, mine, theirs, rows, has_keys)
+            theirs.rows.store.set_note(_PARTNER, places, np.ones(len(matched), np.int64))
             has_partner = np.zeros(len(rows), np.int64)
             has_partner[matched] = 1
-            both = [rows.take(pa.array(matched)), theirs.rows.store.rows(found.places)]
-            if mine is other:
-                both.reverse()
-            output.append(pa.table([*both[0].columns, *both[1].columns], schema=output[0].schema))
+            output.append(pairs)
             stays = has_keys & ~is_closed
             if pads:
                 output.append(self._padded(carry, rows.filter(pa.array(~stays & (has_partner == 0)))))
             mine.rows.add(rows.filter(pa.array(stays)), **{_PARTNER: has_partner[stays]})
         return output
 
+    def _found(
+        self, carry: JoinCarry, mine: _Side, theirs: _Side, rows: pa.Table, has_keys: Bools
+    ) -> tuple[Ints, Ints, pa.Table]:
+        """New rows of a side with retained rows of the other: the numbers of the former, the places of the
+        latter, and the pairs.
+        """
+        joinable = np.flatnonzero(has_keys)
+        found = theirs.rows.store.find(mine.as_probe(rows.take(pa.array(joinable))))
+        matched, places = joinable[found.probed], found.places
+        both = [rows.take(pa.array(matched)), theirs.rows.store.rows(places)]
+        if mine is carry.right:
+            both.reverse()
+        schema = pa.schema([*both[0].schema, *both[1].schema])
+        pairs = pa.table([*both[0].columns, *both[1].columns], schema=schema)
+        if self.condition is not None and len(pairs):
+            holds = self.condition(pairs)
+            matched, places, pairs = matched[holds], places[holds], pairs.filter(pa.array(holds))
+        return matched, places, pairs
+
     def _halves(self, carry: JoinCarry, left: pa.Table, right: pa.Table) -> list[pa.Table]:
-        """The rows of a semi or anti join that new rows make final."""
+        """The rows of a semi, anti or mark join that new rows make final."""
         one, other = carry.left, carry.right
         has_keys, is_closed = _standing(one, other, left)
-        joinable = np.flatnonzero(has_keys)
+        matched, _, _ = self._found(carry, one, other, left, has_keys)
         has_partner = np.zeros(len(left), bool)
-        has_partner[joinable[other.rows.store.find(one.as_probe(left.take(pa.array(joinable)))).probed]] = (
-            True
-        )
+        has_partner[matched] = True
         stays = has_keys & ~is_closed & ~has_partner
-        output = [left.filter(pa.array(has_partner if self.kind == "semi" else ~stays & ~has_partner))]
+        output = [
+            self._decided(left.filter(pa.array(has_partner)), has_partner=True),
+            self._decided(left.filter(pa.array(~stays & ~has_partner)), has_partner=False),
+        ]
         one.rows.add(left.filter(pa.array(stays)), **{_PARTNER: np.zeros(int(stays.sum()), np.int64)})
-        keys = right.select(other.keys)
-        has_keys, is_closed = _standing(other, one, keys)
-        keys = keys.filter(pa.array(has_keys))
-        is_closed = is_closed[has_keys]
-        order, bounds = sorted_partitions(keys, other.keys, ())
-        first = bounds[:-1] if len(keys) else bounds[:0]
-        first = first if order is None else order[first]
-        keys, is_closed = keys.take(pa.array(first)), is_closed[first]
-        met = one.rows.store.find(other.as_probe(keys)).places
-        if self.kind == "semi":
-            output.append(one.rows.store.rows(met))
+        rows = right.select(other.rows.store.schema.names)
+        has_keys, is_closed = _standing(other, one, rows)
+        rows, is_closed = rows.filter(pa.array(has_keys)), is_closed[has_keys]
+        if self.condition is None:
+            rows, is_closed = _distinct(rows, is_closed, other.keys)
+        _, met, _ = self._found(carry, other, one, rows, np.ones(len(rows), bool))
+        met = np.unique(met)
+        output.append(self._decided(one.rows.store.rows(met), has_partner=True))
         one.rows.remove(met)
         is_new = ~is_closed
-        is_new[other.rows.store.find(keys).probed] = False
-        other.rows.add(keys.filter(pa.array(is_new)), **{_PARTNER: np.zeros(int(is_new.sum()), np.int64)})
+        if self.condition is None:
+            is_new[other.rows.store.find(rows).probed] = False
+        other.rows.add(rows.filter(pa.array(is_new)), **{_PARTNER: np.zeros(int(is_new.sum()), np.int64)})
         return output
+
+    def _decided(self, rows: pa.Table, *, has_partner: bool) -> pa.Table:
+        """The output for rows of which it is known whether they have a partner."""
+        if self.kind == "mark":
+            return rows.append_column(
+                pa.field(self.mark, pa.bool_()), pa.array(np.full(len(rows), has_partner))
+            )
+        return rows if has_partner == (self.kind == "semi") else rows.slice(0, 0)
 
     def _alone(self, side: _Side, closed: list[Region]) -> pa.Table:
         """The rows that will have no partner; drops all rows for which the other side is closed."""
@@ -169,12 +201,9 @@ class SymmetricJoin:
         side.rows.remove(places)
         return rows
 
-    def _schema(self, carry: JoinCarry) -> pa.Schema:
-        return carry.left.schema if self._is_half else pa.schema([*carry.left.schema, *carry.right.schema])
-
     def _padded(self, carry: JoinCarry, rows: pa.Table) -> pa.Table:
         """Rows of one side with NULLs on the other."""
-        schema = self._schema(carry)
+        schema = pa.schema([*carry.left.schema, *carry.right.schema])
         has = set(rows.column_names)
         columns = [
             rows.column(name) if name in has else pa.nulls(len(rows), kind)
@@ -221,6 +250,14 @@ def _standing(mine: _Side, theirs: _Side, rows: pa.Table) -> tuple[Bools, Bools]
     for name in mine.keys:
         has_keys &= np.asarray(pc.is_valid(rows.column(name)))
     return has_keys, theirs.closing.closed.matches(mine.as_probe(rows))
+
+
+def _distinct(rows: pa.Table, is_closed: Bools, keys: tuple[str, ...]) -> tuple[pa.Table, Bools]:
+    """A row of each key."""
+    order, bounds = sorted_partitions(rows, keys, ())
+    first = bounds[:-1] if len(rows) else bounds[:0]
+    first = first if order is None else order[first]
+    return rows.take(pa.array(first)), is_closed[first]
 
 
 def _present(region: Region, side: _Side) -> list[Region]:

@@ -339,18 +339,26 @@ def session(
     return Meaning(passed, (len(waiting),), is_excluded)
 
 
-def join(left: InputSoFar, right: InputSoFar, on: Sequence[tuple[str, str]], kind: str) -> Meaning:
-    """A join whose columns have different names on the two sides.
+def join(
+    left: InputSoFar,
+    right: InputSoFar,
+    on: Sequence[tuple[str, str]],
+    kind: str,
+    condition: Callable[[Row], bool] | None = None,
+) -> Meaning:
+    """A join whose columns have different names on the two sides, by equal keys and a condition on pairs.
 
-    Output: all pairs; rows without a partner once the other side is closed for them. Rows are retained while
-    the other side is not closed for them; those of a semi or an anti join only until they have found a
-    partner, and their other side retains only the keys. A punctuation of one side is true of the output when
-    no retained row of that side matches it, except for rows of NULLs that stand for a missing row.
+    Output: all pairs; rows without a partner once the other side is closed for their keys. Rows are retained
+    while the other side is not closed for them; those of a semi, an anti or a mark join only until they have
+    found a partner, and their other side retains only the keys if there is no condition. A punctuation of one
+    side is true of the output when no retained row of that side matches it, except for rows of NULLs that
+    stand for a missing row. A mark join adds to each row whether it has a partner.
     """
     left_keys, right_keys = [one for one, _ in on], [other for _, other in on]
 
     def match(one: Row, other: Row) -> bool:
-        return all(satisfied(one[name], "=", other[partner]) for name, partner in on)
+        has_keys = all(satisfied(one[name], "=", other[partner]) for name, partner in on)
+        return has_keys and (condition is None or condition({**one, **other}))
 
     def is_done(so_far: InputSoFar, values: Sequence[Any], names: Sequence[str]) -> bool:
         return None in values or closed(so_far, dict(zip(names, values, strict=True)))
@@ -364,9 +372,10 @@ def join(left: InputSoFar, right: InputSoFar, on: Sequence[tuple[str, str]], kin
     retained_right = open_rows(right, right_keys, left, left_keys)
     alone_left = [row for row in left.rows if not any(match(row, other) for other in right.rows)]
     alone_right = [row for row in right.rows if not any(match(other, row) for other in left.rows)]
-    if kind in ("semi", "anti"):
+    if kind in ("semi", "anti", "mark"):
         retained_left = [row for row in retained_left if any(row is other for other in alone_left)]
-        keys = different(only(row, right_keys) for row in retained_right)
+        keys = [only(row, right_keys) for row in retained_right]
+        keys = different(keys) if condition is None else keys
         lone = [tupled(row) for row in left.rows if any(row is other for other in alone_left)]
         done = [
             tupled(row) for row in alone_left if is_done(right, [row[name] for name in left_keys], right_keys)
@@ -379,14 +388,16 @@ def join(left: InputSoFar, right: InputSoFar, on: Sequence[tuple[str, str]], kin
 
         def is_excluded(row: Row) -> bool:
             found = still_excluded(row, left.patterns, retained_left)
-            if kind == "anti" or found:
+            if kind != "semi" or found:
                 return found
             key = {other: row[one] for one, other in on}
             return still_excluded(key, of_keys, keys)
 
-        return Meaning(
-            list(paired.elements()) if kind == "semi" else done, (len(retained_left), len(keys)), is_excluded
-        )
+        passed = {"semi": [*paired.elements()], "anti": done}
+        passed["mark"] = [
+            (*row, marked) for marked, rows in ((True, passed["semi"]), (False, done)) for row in rows
+        ]
+        return Meaning(passed[kind], (len(retained_left), len(keys)), is_excluded)
     pairs = [{**one, **other} for one in left.rows for other in right.rows if match(one, other)]
     no_left, no_right = dict.fromkeys(left.universe), dict.fromkeys(right.universe)
     if kind in ("left", "full"):

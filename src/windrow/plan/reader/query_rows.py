@@ -11,7 +11,7 @@ from windrow.plan.columns import ROWS, Column, Expression, Part, Scope, resolve,
 from windrow.plan.nodes import Filter, Node, Project
 from windrow.plan.reader.monotone_columns import cast_follows, follows, rises_with
 from windrow.plan.reader.statement_text import StatementText, UnreadError
-from windrow.syntax.expression_nodes import Name, names_in
+from windrow.syntax.expression_nodes import Name, OperationNode, names_in
 from windrow.syntax.expressions import parse_expression
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import FromItem, is_query
@@ -347,11 +347,30 @@ def filtered(
     texts = [statement.text(condition) for condition in conditions]
     statement.analyser.schema(scope.select(listed, texts), rows.node.columns)
     found = [
-        Expression(text, BooleanType(), source_of(statement, at, rows), at, _reads(statement, at, rows))
+        Expression(
+            text,
+            BooleanType(),
+            source_of(statement, at, rows),
+            at,
+            _reads(statement, at, rows),
+            is_null=_is_null(statement, at, rows),
+        )
         for text, at in zip(texts, conditions, strict=True)
     ]
     label = f"{clause} {' AND '.join(map(statement.written, conditions))}"
     return replace(rows, node=Filter(rows.node, scope, tuple(found), clause, label))
+
+
+def _is_null(statement: StatementText, stretch: Range, rows: BlockRows) -> tuple[str, bool] | None:
+    """The column that a condition compares with NULL, and whether it is to be NULL; None for others."""
+    parsed = parse_expression(statement.tokens, *stretch)
+    is_null = not (isinstance(parsed, OperationNode) and parsed.operator == "NOT")
+    if isinstance(parsed, OperationNode) and not is_null:
+        (parsed,) = parsed.operands
+    if not isinstance(parsed, OperationNode) or parsed.operator != "IS NULL":
+        return None
+    column = source_of(statement, parsed.operands[0].range, rows)
+    return None if column is None else (column, is_null)
 
 
 def names_of(item: FromItem, columns: Sequence[Column]) -> tuple[str, ...]:

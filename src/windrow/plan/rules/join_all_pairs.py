@@ -1,4 +1,4 @@
-"""A join of all pairs becomes a join on a constant column."""
+"""A join without an equality becomes a join on a constant column."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pyspark.sql.types import IntegerType
 
 from windrow.plan.columns import ROWS, Column, Expression, Scope
-from windrow.plan.nodes import Join, Node, Project
+from windrow.plan.nodes import Join, Mark, Node, Project
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["join_all_pairs", "with_one"]
@@ -23,11 +23,14 @@ def join_all_pairs(node: Node) -> Node | None:
     └─ stream s                 ├─ stream b, 1
                                 └─ stream s, 1
     """
-    if not isinstance(node, Join) or node.keys or node.kind != "inner" or node.conditions:
+    if not isinstance(node, Join | Mark) or node.keys:
         return None
     left, mine = with_one(node.left)
     right, theirs = with_one(node.right)
-    return replace(node, left=left, right=right, keys=((mine, theirs),), label="JOIN of all pairs")
+    label = node.label
+    if isinstance(node, Join) and not node.is_of_subquery:
+        label = f"{'' if node.kind == 'inner' else f'{node.kind.upper()} '}JOIN of all pairs"
+    return replace(node, left=left, right=right, keys=((mine, theirs),), label=label)
 
 
 def with_one(node: Node) -> tuple[Node, str]:
@@ -37,6 +40,6 @@ def with_one(node: Node) -> tuple[Node, str]:
         (column, Expression(SqlText.of(f"{ROWS}.{column.id}"), column.type, column.id))
         for column in node.columns
     )
-    value = Expression(SqlText.of("1"), one.type)
+    value = Expression(SqlText.of("1"), one.type, reads=frozenset())
     listed = SqlText.of(f"{ROWS}.*, 1 AS {one.id}")
     return Project(node, Scope(), (*same, (one, value)), listed, "all pairs"), one.id

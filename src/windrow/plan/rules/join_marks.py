@@ -1,48 +1,115 @@
-"""EXISTS and IN in expressions become outer joins with the distinct keys."""
+"""IN where NULL is not FALSE becomes several marks, each of which is TRUE or FALSE."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
+
+from pyspark.sql.types import BooleanType, IntegerType
+
 from windrow.plan.columns import ROWS, Column, Expression, Scope
-from windrow.plan.nodes import Distinct, Join, Mark, Node, Project
+from windrow.plan.nodes import Filter, Join, Mark, Node, Project
+from windrow.plan.rules.join_all_pairs import with_one
 from windrow.syntax.sqltext import SqlText
 
 __all__ = ["join_marks"]
 
 
 def join_marks(node: Node) -> Node | None:
-    """Mark the rows that have a partner by an outer join, for hosts without mark joins.
+    """Mark the rows whose IN is unknown apart from those where it is TRUE.
 
-    Each key is there once, so the join does not multiply rows::
+    A value is unknown where either side is NULL. So the rows are looked up three times: by value, among the
+    partners that are NULL, and, where they are NULL themselves, among all::
 
         k IN (SELECT k FROM s)        compute k IN (SELECT k FROM s)
-        ├─ stream b              →    └─ LEFT JOIN k IN (SELECT k FROM s)
-        └─ stream s                      ├─ stream b
-                                         └─ DISTINCT k
-                                            └─ stream s
+        ├─ stream b              →    └─ k IN (SELECT k FROM s), is NULL: 1 = 1
+        └─ stream s                      ├─ k IN (SELECT k FROM s), finds NULL: 1 = 1
+                                         │  ├─ k IN (SELECT k FROM s): k = k
+                                         │  │  ├─ stream b, 1 if k is NULL
+                                         │  │  └─ stream s
+                                         │  └─ k IS NULL
+                                         │     └─ stream s
+                                         └─ stream s
 
-    Not if there is a condition other than the keys, or NULL counts as equal, as in NOT IN.
+    Of several values, each may be equal or unknown in these ways. A column that ``IS NOT NULL`` needs fewer.
     """
-    if not isinstance(node, Mark) or not node.keys or node.conditions or node.unknown:
+    if not isinstance(node, Mark) or not node.unknown:
         return None
-    known = {column.id: column for column in node.right.columns}
-    made = [
-        (Column(f"key_{node.column.id}_{at}", known[other].name, known[other].type), known[other])
-        for at, (_, other) in enumerate(node.keys)
-    ]
-    outputs = tuple(
-        (column, Expression(SqlText.of(f"{ROWS}.{source.id}"), source.type, source.id))
-        for column, source in made
+    known = tuple(key for key in node.keys if key not in node.unknown)
+    right, one = with_one(node.right)
+    made: list[tuple[Column, Expression]] = []
+    lookups: list[tuple[Node, _Keys]] = []
+    for equal, of_left, of_right in _lookups(node.unknown):
+        if any(_is_never_null(node.left, mine) for mine, _ in of_left):
+            continue
+        if any(_is_never_null(node.right, theirs) for _, theirs in of_right):
+            continue
+        if len(equal) == len(node.unknown):
+            lookups.append((node.right, node.keys))
+            continue
+        lacks = " AND ".join(f"{ROWS}.{mine} IS NULL" for mine, _ in of_left)
+        value = SqlText.of(f"CASE WHEN {lacks} THEN 1 END" if lacks else "1")
+        key = Column(f"{node.column.id}_key{len(made)}", "1", IntegerType())
+        made.append((key, Expression(value, key.type, reads=frozenset(mine for mine, _ in of_left))))
+        rows = _with_nulls(right, [theirs for _, theirs in of_right]) if of_right else right
+        lookups.append((rows, (*known, *equal, (key.id, one))))
+    below: Node = _computed(node.left, made, "NULL")
+    marks = [replace(node.column, id=f"{node.column.id}_{at}") for at in range(len(lookups))]
+    for (rows, keys), mark in zip(lookups, marks, strict=True):
+        label = node.label if keys == node.keys else f"{node.label}: NULL"
+        below = replace(node, left=below, right=rows, keys=keys, column=mark, unknown=(), label=label)
+    first, *others = [f"{ROWS}.{mark.id}" for mark in marks]
+    outcome = SqlText.of(
+        f"CASE WHEN {first} THEN true WHEN {' OR '.join([*others, 'false'])} THEN NULL ELSE false END"
     )
-    listed = SqlText.join(", ", [one.text for _, one in outputs])
-    names = ", ".join(column.name for column, _ in outputs)
-    keys = Distinct(Project(node.right, Scope(), outputs, listed, "columns"), f"DISTINCT {names}")
-    pairs = tuple((mine, column.id) for (mine, _), (column, _) in zip(node.keys, made, strict=True))
-    joined = Join(node.left, keys, "left", pairs, (), Scope(), f"LEFT JOIN {node.label}", node.at)
-    there = SqlText.of(f"{ROWS}.{made[0][0].id} IS NOT NULL")
-    mark = (node.column, Expression(there, node.column.type))
-    same = tuple(
+    result = Expression(outcome, node.column.type)
+    return _computed(below, [(node.column, result)], node.label, node.left)
+
+
+_Keys = tuple[tuple[str, str], ...]
+
+
+def _lookups(unknown: _Keys) -> Iterator[tuple[_Keys, _Keys, _Keys]]:
+    """The keys that are equal, those that are NULL, and those whose partner is; all equal first."""
+    for ways in product(range(3), repeat=len(unknown)):
+        each = [*zip(unknown, ways, strict=True)]
+        equal, of_left, of_right = (tuple(key for key, own in each if own == way) for way in range(3))
+        yield equal, of_left, of_right
+
+
+def _is_never_null(node: Node, column: str) -> bool:
+    """Whether a filter has removed the rows in which a column is NULL."""
+    match node:
+        case Filter():
+            own = any(one.is_null == (column, False) for one in node.conditions)
+            return own or _is_never_null(node.input, column)
+        case Project():
+            source = next((one.column for made, one in node.outputs if made.id == column), None)
+            return source is not None and _is_never_null(node.input, source)
+        case Join(kind="semi" | "anti") | Mark():
+            return _is_never_null(node.left, column)
+    return False
+
+
+def _with_nulls(node: Node, columns: list[str]) -> Filter:
+    """The rows whose columns are NULL."""
+    conditions = tuple(
+        Expression(SqlText.of(f"{ROWS}.{column} IS NULL"), BooleanType(), is_null=(column, True))
+        for column in columns
+    )
+    names = [next(one.name for one in node.columns if one.id == column) for column in columns]
+    return Filter(node, Scope(), conditions, "WHERE", " AND ".join(f"{name} IS NULL" for name in names))
+
+
+def _computed(
+    node: Node, made: list[tuple[Column, Expression]], label: str, as_in: Node | None = None
+) -> Project:
+    """The rows, with the columns of the node or another, and with further ones."""
+    same = [
         (column, Expression(SqlText.of(f"{ROWS}.{column.id}"), column.type, column.id))
-        for column in node.left.columns
-    )
-    listed = SqlText.join(", ", [*(one.text for _, one in same), SqlText.of(there, f" AS {node.column.id}")])
-    return Project(joined, Scope(), (*same, mark), listed, node.label)
+        for column in (as_in or node).columns
+    ]
+    listed = [one.text for _, one in same]
+    listed += [SqlText.of(one.text, f" AS {column.id}") for column, one in made]
+    return Project(node, Scope(), (*same, *made), SqlText.join(", ", listed), label)

@@ -22,6 +22,7 @@ from windrow.kernels.punctuated import (
 )
 from windrow.kernels.punctuated.following import Follower
 from windrow.kernels.punctuated.operator_graph import OperatorNode, Place
+from windrow.plan.nodes import Project, walk
 from windrow.spark.live.operators.punctuated.expected_punctuation import Bounded
 from windrow.spark.live.operators.punctuated.row_maps import RowMap
 from windrow.spark.live.reading.whole_stream_queries import Blocking
@@ -42,18 +43,32 @@ def unbounded(query: Blocking, streams: Mapping[str, Bounded]) -> list[Unbounded
         name: bounded.only({column: f"{name}.{column}" for one in bounded.by for column in one})
         for name, bounded in streams.items()
     }
+    constant = _constant(query)
     known |= {key: Bounded(frozenset([frozenset()])) for key in query.tables}  # all of it is there
     found: list[Unbounded] = []
     for number, node in enumerate(query.graph.nodes):
-        known[number] = _after(query, node, [known[place] for place in node.inputs], found)
+        known[number] = _after(query, node, [known[place] for place in node.inputs], constant, found)
     return found
 
 
-def _after(query: Blocking, node: OperatorNode, inputs: list[Bounded], found: list[Unbounded]) -> Bounded:
+def _constant(query: Blocking) -> set[str]:
+    """The columns that have one value in all rows."""
+    made = [pair for node in walk(query.plan) if isinstance(node, Project) for pair in node.outputs]
+    return {column.id for column, one in made if one.column is None and one.reads == frozenset()}
+
+
+def _after(
+    query: Blocking,
+    node: OperatorNode,
+    inputs: list[Bounded],
+    constant: set[str],
+    found: list[Unbounded],
+) -> Bounded:
     """How the output of an operator is bounded; records the rows that it retains forever."""
 
     def grows(state: str, *columns: Collection[str]) -> None:
-        found.append(Unbounded(as_written(node.name), state, _needs(query, columns)))
+        needed = [{*own} - constant for own in columns]
+        found.append(Unbounded(as_written(node.name), state, _needs(query, needed)))
 
     operator = node.operator
     match operator:
@@ -61,8 +76,10 @@ def _after(query: Blocking, node: OperatorNode, inputs: list[Bounded], found: li
             return inputs[0]
         case ProjectOperator(columns=pairs):
             return inputs[0].only({column: name for name, column in reversed(pairs)})
-        case RowMap(plain=pairs, moved=moved, followed=followed, widened=widened):
-            after = _followed(inputs[0], pairs, [one.follower for one in followed])
+        case RowMap(plain=pairs, moved=moved, followed=followed, widened=widened, are_null=are_null):
+            nulls = {column for column, is_null in are_null if is_null}  # their other values are excluded
+            below = Bounded(frozenset(one - nulls for one in inputs[0].by), inputs[0].rising)
+            after = _followed(below, pairs, [one.follower for one in followed])
             for name, column in widened:
                 wider = {frozenset({name, *one} - {column}) for one in after.by if column in one}
                 rises = {name} if column in after.rising else set()
@@ -74,8 +91,8 @@ def _after(query: Blocking, node: OperatorNode, inputs: list[Bounded], found: li
             if not inputs[0].within(own):
                 grows("each group", own)
             return inputs[0].only(own)
-        case SymmetricJoin(on=on, kind=kind):
-            return _joined(inputs, on, kind, grows)
+        case SymmetricJoin():
+            return _joined(inputs, operator, constant, grows)
         case SetOperator(operator=name):
             return _combined(name, inputs, grows)
         case OverOperator(partition=partition):
@@ -117,20 +134,21 @@ def _looked(below: Bounded, over: OverOperator, partition: tuple[str, ...], grow
     return below if is_passed else Bounded(frozenset())
 
 
-def _joined(inputs: list[Bounded], on: tuple[tuple[str, str], ...], kind: str, grows: object) -> Bounded:
+def _joined(inputs: list[Bounded], join: SymmetricJoin, constant: set[str], grows: object) -> Bounded:
     left, right = inputs
-    mine, theirs = [one for one, _ in on], [other for _, other in on]
+    mine, theirs = [one for one, _ in join.on], [other for _, other in join.on]
+    is_half = join.kind in ("semi", "anti", "mark")
+    only_keys = is_half and join.condition is None
+    is_one_row = only_keys and constant.issuperset(theirs)
     retains_left, retains_right = not right.within(theirs), not left.within(mine)
     assert callable(grows)
     if retains_left and not left.within([]):
         grows("the rows of the left side", theirs)
-    if retains_right and not right.within([]):
-        grows(
-            "the keys of the right side" if kind in ("semi", "anti") else "the rows of the right side", mine
-        )
+    if retains_right and not is_one_row and not right.within([]):
+        grows("the keys of the right side" if only_keys else "the rows of the right side", mine)
     by = set() if retains_left else {*left.by}
     rising = frozenset() if retains_left else left.rising
-    if kind not in ("semi", "anti") and not retains_right:
+    if not is_half and not retains_right:
         by |= right.by - {frozenset()}
         rising |= right.rising
     return Bounded(frozenset(by), rising)
@@ -152,7 +170,7 @@ def _combined(name: str, inputs: list[Bounded], grows: object) -> Bounded:
     return Bounded(frozenset(by), left.rising & right.rising)
 
 
-def _needs(query: Blocking, columns: tuple[Collection[str], ...]) -> str:
+def _needs(query: Blocking, columns: Sequence[Collection[str]]) -> str:
     """The punctuation that would bound it, in words."""
     needs = []
     for own in columns:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import (
+    BooleanType,
     ByteType,
     DataType,
     DateType,
     IntegerType,
     LongType,
     ShortType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
@@ -74,8 +80,8 @@ def _merged(nodes: Sequence[plan.Node]) -> set[int]:
 
 
 @dataclass(frozen=True)
-class WindowColumns:
-    """Columns that Spark computes over windows of ordered rows.
+class SparkColumns:
+    """Columns that Spark computes of ordered rows, also over windows of them.
 
     Attributes
     ----------
@@ -132,7 +138,11 @@ class _Lowering:
             case plan.Project():
                 return self._project(node)
             case plan.Join():
-                return self._node(node.label, SymmetricJoin(node.keys, node.kind), node.left, node.right)
+                join = SymmetricJoin(node.keys, node.kind, self._condition(node))
+                return self._node(node.label, join, node.left, node.right)
+            case plan.Mark():
+                join = SymmetricJoin(node.keys, "mark", self._condition(node), node.column.id)
+                return self._node(node.label, join, node.left, node.right)
             case plan.TimeWindows():
                 return self.places[id(node.spelled)]
             case plan.Aggregate():
@@ -140,7 +150,7 @@ class _Lowering:
             case plan.Over():
                 return self._over(node)
             case plan.SessionWindows():
-                compute = WindowColumns(self.gateway, node.text, _kinds(node.input), schema_of(node.bounds))
+                compute = SparkColumns(self.gateway, node.text, _kinds(node.input), schema_of(node.bounds))
                 begin, end = (column.id for column in node.bounds[:2])
                 operator = SessionOperator(
                     node.keys, node.time, node.gap, (begin, end), compute, node.longest
@@ -177,18 +187,19 @@ class _Lowering:
     def _filter(self, node: plan.Filter) -> Place:
         text = node.scope.select(SqlText.of(f"{ROWS}.*"), [one.text for one in node.conditions])
         plain = tuple((column.id, column.id) for column in node.columns)
-        operator = RowMap(self.gateway, text, ROWS, _kinds(node.input), _kinds(node), plain)
+        kinds = _kinds(node.input)
+        operator = RowMap(self.gateway, text, ROWS, kinds, kinds, plain, are_null=_are_null(node.conditions))
         return self._node(node.label, operator, node.input)
 
     def _project(self, node: plan.Project) -> Place:
         below, label = node.input, node.label
-        conditions: Sequence[SqlText] = ()
+        conditions: Sequence[Expression] = ()
         if isinstance(below, plan.Filter) and id(below) in self.merged:
-            conditions, label, below = [one.text for one in below.conditions], below.label, below.input
+            conditions, label, below = below.conditions, below.label, below.input
         elif node.passes_only:
             pairs = [(column.id, one.column) for column, one in node.outputs if one.column is not None]
             return self._node(label, ProjectOperator(tuple(pairs)), below)
-        text = node.scope.select(node.listed, conditions)
+        text = node.scope.select(node.listed, [one.text for one in conditions])
         plain, moved, followed, widened = [], [], [], []
         for column, one in node.outputs:
             if one.column is not None:
@@ -214,10 +225,21 @@ class _Lowering:
             tuple(moved),
             tuple(followed),
             tuple(widened),
+            _are_null(conditions),
         )
         return self._node(label, operator, below)
 
     # -- several rows --------------------------------------------------------------------------------
+
+    def _condition(self, node: plan.Join | plan.Mark) -> Callable[[pa.Table], npt.NDArray[np.bool_]] | None:
+        """Which pairs a join takes, beside their keys."""
+        if not node.conditions:
+            return None
+        both = [SqlText.of("(", one.text, ")") for one in node.conditions]
+        listed = SqlText.of(SqlText.join(" AND ", both), f", {ROWS}.{AT}")
+        read = schema_of([*node.left.columns, *node.right.columns])
+        holds = StructType([StructField("holds", BooleanType())])
+        return partial(_true, SparkColumns(self.gateway, node.scope.select(listed), read, holds))
 
     def _aggregate(self, node: plan.Aggregate) -> Place:
         specs = kernel_aggregates(self.gateway, node)
@@ -235,14 +257,21 @@ class _Lowering:
         reach = None if None in reaches else max(one for one in reaches if one is not None)
         listed = SqlText.join(", ", [one.text for _, _, one in node.calls])
         text = node.scope.select(SqlText.of(listed, f", {ROWS}.{AT}"))
-        compute = WindowColumns(
-            self.gateway, text, _kinds(node.input), schema_of(c for c, _, _ in node.calls)
-        )
+        compute = SparkColumns(self.gateway, text, _kinds(node.input), schema_of(c for c, _, _ in node.calls))
         totals = _totals(self.gateway, node) if looks_back else None
         operator = OverOperator(
             node.partition, node.order, looks_back, reach if looks_back else None, compute, totals
         )
         return self._node(node.label, operator, node.input)
+
+
+def _true(compute: SparkColumns, rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """For which rows a condition is true."""
+    return np.asarray(pc.fill_null(compute(rows).column(0), False))
+
+
+def _are_null(conditions: Iterable[Expression]) -> tuple[tuple[str, bool], ...]:
+    return tuple(one.is_null for one in conditions if one.is_null is not None)
 
 
 _COUNTING = {"COUNT", "ROW_NUMBER", "RANK", "DENSE_RANK"}

@@ -18,13 +18,6 @@ from windrow.syntax.nodes import Range
 
 __all__ = ["has_line", "why_no_operator"]
 
-_IN_AN_INTERVAL = (
-    "compare the two sides by =; or, if the condition limits the time between partners, leave STREAM out"
-    " and write EMIT STREAM AFTER WATERMARK at the end"
-)
-_IN_WHERE = "use EXISTS, NOT EXISTS or IN in WHERE, combined with AND"
-_NOT_EXISTS = "write NOT EXISTS (SELECT … WHERE a = b), which also returns rows whose a is NULL"
-
 
 def why_no_operator(gateway: Gateway, node: plan.Node) -> Reason | None:
     """Why a node of a plan has no operator; None if it has one."""
@@ -46,12 +39,10 @@ def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
             return Reason(f"{node.label} over windows", node.at)
         case plan.Project() if node.is_whole:
             return Reason("SELECT of this form")
-        case plan.Join():
+        case plan.Join() | plan.Mark():
             return _of_join(node)
-        case plan.Mark() if node.unknown:
-            return Reason("NOT IN a subquery", node.at, _NOT_EXISTS)
-        case plan.Mark() | plan.Value():
-            return Reason("this subquery", node.at, _IN_WHERE)
+        case plan.Value():
+            raise AssertionError("a rule makes a join of it")
         case plan.OneRow():
             what = "a subquery that may return several rows for one value"
             return Reason(what, node.at, "select one row, with an aggregate without GROUP BY")
@@ -77,20 +68,7 @@ def _of_node(gateway: Gateway, node: plan.Node) -> Reason | None:
     assert_never(node)
 
 
-def _of_join(node: plan.Join) -> Reason | None:
-    of_query = node.kind in ("semi", "anti")
-    for one in node.conditions:
-        what = "a condition other than = between the two sides in ON of an outer join"
-        if of_query:
-            what = "a condition other than = between the rows of two streams"
-        return Reason(what, one.at, _IN_AN_INTERVAL)
-    if not node.keys:
-        what = (
-            "EXISTS without an = condition on the outer query"
-            if of_query
-            else "a join without an = condition"
-        )
-        return Reason(what, node.at, "compare two columns of one type by =")
+def _of_join(node: plan.Join | plan.Mark) -> Reason | None:
     for column, _ in node.keys:
         kind = _type(node.left, column)
         if not is_orderable(kind):

@@ -4,7 +4,7 @@ text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -98,6 +98,9 @@ class RowMap:
         The columns that follow another.
     widened
         Columns that copy others as wider integers: pairs of names in the output.
+    are_null
+        The columns of the input that WHERE compares with NULL, and whether they are to be NULL: no row has
+        another value in them.
     """
 
     gateway: Gateway
@@ -109,18 +112,21 @@ class RowMap:
     moved: tuple[Moved, ...] = ()
     followed: tuple[Followed, ...] = ()
     widened: tuple[tuple[str, str], ...] = ()
+    are_null: tuple[tuple[str, bool], ...] = ()
 
     def advance(self, carry: RowMapCarry | None, change: Delta) -> tuple[Delta, RowMapCarry]:
         """Process a micro-batch; consumes the carry."""
         lines = lines_of(change.rows.schema)
+        regions: list[Region] = []
         if carry is None:
             closing = {one.column: Closing(lines, [one.column]) for one in self.moved if one.column in lines}
             output = lines_of(arrow_schema(self.result))
             following = Following(lines, output, self.plain, [one.follower for one in self.followed])
             carry = RowMapCarry(None, closing, Announced(output), following if self.followed else None)
+            regions += self._excluded(output)
         nothing = Delta(change.rows.slice(0, 0), change.punctuations)
         delta, carry.project = ProjectOperator(self.plain).advance(carry.project, nothing)
-        regions = [region for pattern in delta.punctuations for region in pattern.regions()]
+        regions += [region for pattern in delta.punctuations for region in pattern.regions()]
         for name, column in self.widened:
             regions += [
                 _widened(region, name, column, carry.announced.lines)
@@ -140,6 +146,13 @@ class RowMap:
 
             regions += carry.following.add(change.punctuations, values)
         return Delta(self._made(change.rows), carry.announced.news(regions)), carry
+
+    def _excluded(self, lines: Lines) -> Iterator[Region]:
+        """The regions of which WHERE returns no row."""
+        for column, is_null in self.are_null:
+            for name, source in self.plain:
+                if source == column and name in lines:
+                    yield {name: (lines[name].first, lines[name].end) if is_null else NULL}
 
     def _risen(self, carry: RowMapCarry, delta: Delta) -> list[Region]:
         """The regions that columns rising with others have passed."""
