@@ -57,6 +57,18 @@ def whole(text):
             "FROM s |> LIMIT 3 |> OFFSET 1",
             "SELECT * FROM (SELECT * FROM s LIMIT 3) AS `s` OFFSET 1",
         ),
+        (
+            "FROM s |> ORDER BY v |> LIMIT 3 |> OFFSET 1",
+            "SELECT * EXCEPT (`__order0`) FROM (SELECT * FROM (SELECT *, (v) AS `__order0` FROM s) AS `s`"
+            " ORDER BY `__order0` ASC NULLS FIRST LIMIT 3) AS `s`"
+            " ORDER BY `__order0` ASC NULLS FIRST OFFSET 1",
+        ),
+        (
+            "FROM s |> ORDER BY v DESC |> SELECT k |> LIMIT 3",
+            "SELECT * EXCEPT (`__order0`) FROM (SELECT k, `__order0` FROM (SELECT * FROM"
+            " (SELECT *, (v) AS `__order0` FROM s) AS `s` ORDER BY `__order0` DESC NULLS LAST) AS `s`) AS `s`"
+            " ORDER BY `__order0` DESC NULLS LAST LIMIT 3",
+        ),
         ("FROM s |> PIVOT (f FOR k IN (1))", "SELECT * FROM (SELECT * FROM s) PIVOT (f FOR k IN (1))"),
         (
             "FROM s |> AGGREGATE COUNT(*) AS n GROUP BY k EMIT STREAM AFTER WATERMARK",
@@ -89,11 +101,6 @@ def test_operators_that_have_no_select(operator):
 @pytest.mark.parametrize(
     "operators",
     [
-        # which rows are first, a SELECT around an order does not know
-        "ORDER BY v |> LIMIT 3 |> OFFSET 1",
-        "ORDER BY v |> OFFSET 1 |> LIMIT 3 OFFSET 1",
-        "ORDER BY v |> SELECT k |> LIMIT 3",
-        "ORDER BY v |> SET k = 1 |> WHERE v > 1 |> OFFSET 3",
         # the condition could read a relation that is joined after it
         "JOIN t b ON s.k = b.k |> WHERE v > 1 |> LEFT JOIN u",
         # clauses without a pipe, of the whole

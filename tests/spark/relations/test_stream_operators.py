@@ -371,6 +371,10 @@ PIPES = [
     "SELECT k, v FROM s WHERE v > 0 |> UNION ALL SELECT k, v FROM t |> AGGREGATE MAX(v) AS m GROUP BY k",
     "FROM s |> WHERE k = 1 |> RIGHT JOIN t USING (k) |> AGGREGATE COUNT(*) AS n",
     "WITH q AS (FROM s |> SELECT k) FROM q |> EXCEPT (FROM t |> SELECT k) |> ORDER BY k |> LIMIT 3",
+    "FROM s |> ORDER BY v DESC NULLS FIRST, k, ts |> WHERE k > 0 |> LIMIT 2 |> SELECT k |> OFFSET 1",
+    "FROM s |> ORDER BY v, k, ts |> LIMIT 3 |> EXTEND v + 1 AS w |> DROP v |> SET k = -k |> AS q |> LIMIT 1",
+    "FROM s AS a |> JOIN t AS b ON a.k = b.k |> ORDER BY a.v + b.v, a.k, a.ts, b.ts |> SELECT a.k |> LIMIT 2"
+    " |> UNION ALL (FROM t |> SELECT k)",
     "FROM (SELECT k, v FROM s) |> PIVOT (SUM(v) FOR k IN (1, 2)) |> SELECT `1`",
 ]
 

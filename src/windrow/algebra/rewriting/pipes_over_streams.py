@@ -5,8 +5,13 @@
 
 An operator without a SELECT form, such as SET, remains a pipe, alone in brackets. Several relations have
 their names up to the operator that needs a nested SELECT; a single one has its name after that too. Unlike in
-SELECTs, LIMIT and OFFSET follow the order of an earlier ORDER BY, whatever is between: such a pipe is not
-rewritten.
+SELECTs, LIMIT and OFFSET follow the order of an earlier ORDER BY, whatever is between. So its keys are
+columns up to there:
+
+    FROM s [RANGE 3] |> ORDER BY v |> SELECT k |> LIMIT 2
+      →  SELECT * EXCEPT (`__order0`) FROM (SELECT k, `__order0` FROM
+             (SELECT *, (v) AS `__order0` FROM s [RANGE 3]) AS s) AS s
+         ORDER BY `__order0` ASC NULLS FIRST LIMIT 2
 """
 
 from __future__ import annotations
@@ -17,6 +22,7 @@ from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.pipes import Level, is_pipe, level_of
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import Range
+from windrow.syntax.order_by import order_item
 from windrow.syntax.query_parts import TAIL, is_set_operator
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
@@ -66,6 +72,8 @@ class _Block:
         ORDER BY and LIMIT, and OFFSET; the last operator of them: ORDER BY 1, OFFSET 2, LIMIT 3.
     is_ordered
         Whether its rows have an order, which LIMIT and OFFSET follow.
+    keys, order
+        The columns that have its keys, where a later operator needs them, and ORDER BY them.
     """
 
     source: SqlText
@@ -78,6 +86,8 @@ class _Block:
     offset: SqlText = field(default_factory=SqlText)
     stage: int = 0
     is_ordered: bool = False
+    keys: SqlText | None = None
+    order: SqlText = field(default_factory=SqlText)
 
     @property
     def is_open(self) -> bool:
@@ -99,7 +109,7 @@ class _Block:
         is_source = self.is_open and not self.conditions
         rows = self.source if is_source else self.around().source
         made = SqlText.of("(FROM ", rows, " |> ", operator, ")", self.alias)
-        return _Block(made, self.name, is_ordered=self.is_ordered)
+        return self.over(made)
 
     @property
     def alias(self) -> str:
@@ -108,11 +118,22 @@ class _Block:
 
     def around(self) -> _Block:
         """A SELECT over its rows."""
-        made = SqlText.of("(", self.text, ")", self.alias)
-        return _Block(made, self.name, is_ordered=self.is_ordered)
+        return self.over(SqlText.of("(", self.text, ")", self.alias))
+
+    def over(self, source: SqlText) -> _Block:
+        """A SELECT over a source with its rows in their order."""
+        return _Block(source, self.name, is_ordered=self.is_ordered, keys=self.keys, order=self.order)
+
+    def without_keys(self) -> _Block:
+        """The query without the columns that have the keys of its order."""
+        if self.keys is None:
+            return self
+        over = self if self.items is None else self.around()
+        return replace(over, items=SqlText.of("* EXCEPT (", self.keys, ")"), keys=None)
 
 
-def _piped(tokens: TokenList, level: Level) -> SqlText | None:
+def _piped(tokens: TokenList, level: Level, *, has_keys: bool = False) -> SqlText | None:
+    """The SELECTs of a pipe; with columns for the keys of its orders, if an operator needs these."""
     stop = _end(tokens, level)
     operators = [(pipe + 1, end) for pipe, end in zip(level.pipes, [*level.pipes[1:], stop], strict=True)]
     block = _first(tokens, level.start, level.pipes[0])
@@ -121,13 +142,43 @@ def _piped(tokens: TokenList, level: Level) -> SqlText | None:
     if len(operators) == 1 and _with_operator(tokens, block, operators[0]) is None:
         return None
     for operator in operators:
-        is_cut = tokens.word(operator[0]) in ("LIMIT", "OFFSET")
+        word = tokens.word(operator[0])
+        is_cut = word in ("LIMIT", "OFFSET")
         if is_cut and block.is_ordered and not (block.stage and _stays(tokens, block, operator)):
-            return None
-        if tokens.word(operator[0]) in _JOINS and block.conditions and not block.is_single:
+            if not has_keys:
+                return _piped(tokens, level, has_keys=True)
+            over = block if block.is_open else block.around()
+            block = replace(over, tail=SqlText.of(" ", block.order), stage=1)
+        if word in _JOINS and block.conditions and not block.is_single:
             return None  # names of the condition could be of the relation that is joined
-        block = _with_operator(tokens, block, operator) or block.piped(_piece(tokens, *operator))
-    return block.text
+        is_distinct = word == "SELECT" and tokens.word(operator[0] + 1) == "DISTINCT"
+        if is_distinct or word in {*_JOINS, *_SETS, "PIVOT", "UNPIVOT", "ORDER"}:
+            ordered = block.without_keys()
+            block = block if ordered is block else replace(ordered.around(), is_ordered=False)
+        if word == "ORDER" and has_keys:
+            block = _with_keys(tokens, block, operator)
+        else:
+            block = _with_operator(tokens, block, operator) or block.piped(_piece(tokens, *operator))
+    return block.without_keys().text
+
+
+def _with_keys(tokens: TokenList, block: _Block, operator: Range) -> _Block:
+    """The query with ORDER BY, whose keys are columns."""
+    items = [order_item(tokens, item) for item in tokens.split(operator[0] + 2, operator[1])]
+    names = [quoted(f"__order{at}") for at in range(len(items))]
+    made = [
+        SqlText.of("(", _piece(tokens, *item.expression), f") AS {name}")
+        for item, name in zip(items, names, strict=True)
+    ]
+    ways = [
+        f"{name} {'DESC' if item.descending else 'ASC'} NULLS {'FIRST' if item.nulls_first else 'LAST'}"
+        for item, name in zip(items, names, strict=True)
+    ]
+    over = block if block.is_open else block.around()
+    over = replace(over, items=SqlText.of("*, ", SqlText.join(", ", made))).around()
+    order = SqlText.of("ORDER BY ", ", ".join(ways))
+    keys = SqlText.of(", ".join(names))
+    return replace(over, tail=SqlText.of(" ", order), stage=1, is_ordered=True, keys=keys, order=order)
 
 
 def _end(tokens: TokenList, level: Level) -> int:
@@ -208,12 +259,21 @@ def _with_operator(tokens: TokenList, block: _Block, operator: Range) -> _Block 
         condition = SqlText.of("(", _piece(tokens, *rest), ")")
         return replace(over, conditions=(*over.conditions, condition))
     if word == "SELECT":
-        return replace(over, items=_piece(tokens, *rest))
+        items = _piece(tokens, *rest)
+        has_all = any(_is_star(tokens, item, over.name) for item in tokens.split(*rest))
+        return replace(over, items=SqlText.of(items, ", ", over.keys) if over.keys and not has_all else items)
     if word == "EXTEND":
         return replace(over, items=SqlText.of("*, ", _piece(tokens, *rest)))
     if word == "DROP":
         return replace(over, items=SqlText.of("* EXCEPT (", _piece(tokens, *rest), ")"))
     return _aggregated(tokens, over, rest) if word == "AGGREGATE" else None
+
+
+def _is_star(tokens: TokenList, item: Range, name: str | None) -> bool:
+    """Whether an element of a SELECT list is all columns: ``*``, ``* EXCEPT (k)`` or ``s.*``."""
+    start, stop = item
+    is_own = stop - start > 2 and name is not None and tokens.text(start, start + 1).lower() == name.lower()
+    return tokens.is_symbol(start, "*") or (is_own and tokens.is_symbol(start + 2, "*"))
 
 
 def _aggregated(tokens: TokenList, block: _Block, rest: Range) -> _Block | None:
@@ -230,7 +290,8 @@ def _aggregated(tokens: TokenList, block: _Block, rest: Range) -> _Block | None:
     calls = [_piece(tokens, start, by)] if start < by else []
     bare = [_piece(tokens, *without_alias(tokens, key)) for key in keys]
     by_keys = SqlText.join(", ", bare) if keys else None
-    return replace(block, items=SqlText.join(", ", [*named, *calls]), by=by_keys, is_ordered=False)
+    items = SqlText.join(", ", [*named, *calls])
+    return replace(block, items=items, by=by_keys, is_ordered=False, keys=None)
 
 
 def _ordered(tokens: TokenList, block: _Block, operator: Range) -> _Block:
