@@ -15,9 +15,18 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from windrow.errors import InputError
 from windrow.kernels.stored import Fixed, from_stored, stored
 
-__all__ = ["CARRIED", "ROWS_BEFORE_STATE", "TABLES", "Carried", "Chunks", "StateInChunks"]
+__all__ = [
+    "CARRIED",
+    "ROWS_BEFORE_STATE",
+    "TABLES",
+    "Carried",
+    "Chunks",
+    "StateInChunks",
+    "of_other_operators",
+]
 
 ROWS_BEFORE_STATE = 10_000
 """Up to so many rows are stored as they are, and processed again after a restart: state replaces more."""
@@ -121,3 +130,12 @@ class _Tables:
         found = Fixed(self.chunks.read_chunk(TABLES, number))
         self.state.has(found, number)
         return found
+
+
+def of_other_operators() -> InputError:
+    """The error for stored state of other operators than the query has now."""
+    return InputError(
+        "the checkpoint has the state of other operators than this version runs for the query",
+        condition="CHECKPOINT_VERSION",
+        hint="go on with the version that wrote it, or start with another checkpoint and target",
+    )

@@ -8,6 +8,10 @@ import pytest
 from windrow.errors import InputError
 from windrow.kernels.incremental import Program, ProgramFragment, ProgramNode, Run
 from windrow.kernels.packing.shards import Layout
+from windrow.kernels.punctuated.delta import Delta
+from windrow.kernels.punctuated.operator_graph import OperatorGraph, OperatorNode
+from windrow.kernels.punctuated.symmetric_join import SymmetricJoin
+from windrow.kernels.stored import from_stored, stored
 from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
@@ -51,3 +55,36 @@ def test_state_without_names_is_refused_where_operators_have_changed_since():
         run("semi").restore(without_names(run("semi").state))
     assert refused.value.condition == "CHECKPOINT_VERSION"
     run("except").restore(without_names(run("except").state))
+
+
+def graph(*kinds):
+    """A graph of joins of two streams, and its carry, stored and read."""
+    made = OperatorGraph(
+        tuple(OperatorNode(kind, SymmetricJoin((("a", "b"),), kind, mark="m"), ("s", "t")) for kind in kinds)
+    )
+    nothing = {name: Delta(pa.table({key: pa.array([], pa.int64())})) for name, key in ("sa", "tb")}
+    return made, from_stored(stored(made.advance(None, nothing)[1]))
+
+
+@pytest.mark.parametrize("kinds", [("semi",), ("mark", "anti")])
+def test_a_graph_goes_on_with_its_carry(kinds):
+    own, carry = graph(*kinds)
+    own.check(carry)
+
+
+@pytest.mark.parametrize(
+    ("wrote", "reads"), [(("semi",), ("anti",)), (("semi",), ("semi", "anti")), (("mark",), ("semi",))]
+)
+def test_the_carry_of_another_graph_is_refused(wrote, reads):
+    with pytest.raises(InputError) as refused:
+        graph(*reads)[0].check(graph(*wrote)[1])
+    assert refused.value.condition == "CHECKPOINT_VERSION"
+
+
+def test_a_carry_without_kinds_is_refused_where_it_may_be_another():
+    own, carry = graph("semi")
+    carry.kinds = None
+    own.check(carry)
+    for other in (("mark",), ("semi", "semi")):
+        with pytest.raises(InputError):
+            graph(*other)[0].check(carry)

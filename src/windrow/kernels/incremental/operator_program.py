@@ -15,13 +15,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from windrow.errors import InputError
 from windrow.kernels.incremental.operated import Operated
 from windrow.kernels.incremental.paned_groups import PanedGroups, Panes
 from windrow.kernels.incremental.program_fragment import Otherwise, ProgramFragment
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed import FixedWindows
 from windrow.kernels.incremental.timed_rows import Times
+from windrow.kernels.operator_state import of_other_operators
 from windrow.kernels.zset.keyed_operator import OF_PARTNERS, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
@@ -173,11 +173,7 @@ class Run:
         known = [retained.get(_OPERATOR) for retained in state]
         has_names = None not in known
         if names != known if has_names else len(names) != len(known) or {*names} & {*OF_PARTNERS}:
-            raise InputError(
-                "the checkpoint has the state of other operators than this version runs for the query",
-                condition="CHECKPOINT_VERSION",
-                hint="go on with the version that wrote it, or start with another checkpoint and target",
-            )
+            raise of_other_operators()
         for operated, retained in zip(self.operators, state, strict=True):
             operated.restore(retained)
 

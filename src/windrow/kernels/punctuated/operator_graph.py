@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from windrow.kernels.operator_state import of_other_operators
 from windrow.kernels.punctuated.delta import Delta
 
 __all__ = ["FlowCarry", "Operator", "OperatorGraph", "OperatorNode", "Place"]
+
+_MARK = "SymmetricJoin mark"
+"""The kind of operators that versions without stored kinds did not have."""
 
 Place: TypeAlias = "int | str"
 """The source of a delta: a node by its number, or an input of the graph by its name."""
@@ -43,9 +47,13 @@ class OperatorNode:
 
 @dataclass
 class FlowCarry:
-    """The operators' carries, in the order of the nodes."""
+    """The operators' carries, and the kinds of the operators, in the order of the nodes.
+
+    Earlier versions have stored no kinds.
+    """
 
     carries: list[Any]
+    kinds: list[str] | None = None
 
     @property
     def retained(self) -> list[tuple[int, ...]]:
@@ -66,6 +74,25 @@ class OperatorGraph:
 
     nodes: tuple[OperatorNode, ...]
 
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of the operators."""
+        operators = [node.operator for node in self.nodes]
+        return [f"{type(one).__name__} {getattr(one, 'kind', '')}".strip() for one in operators]
+
+    def check(self, carry: FlowCarry) -> None:
+        """Refuse the carry of another graph, as an earlier version may have had.
+
+        Raises
+        ------
+        InputError
+            ``CHECKPOINT_VERSION``.
+        """
+        known = carry.kinds
+        is_same = len(carry.carries) == len(self.nodes) if known is None else known == self.kinds
+        if not is_same or (known is None and _MARK in self.kinds):
+            raise of_other_operators()
+
     def advance(self, carry: FlowCarry | None, inputs: Mapping[str, Delta]) -> tuple[Delta, FlowCarry]:
         """Process a micro-batch of every input; consumes the carry."""
         carries = [None] * len(self.nodes) if carry is None else carry.carries
@@ -76,4 +103,4 @@ class OperatorGraph:
                 before, *(deltas[place] for place in node.inputs)
             )
             after.append(retained)
-        return deltas[len(self.nodes) - 1], FlowCarry(after)
+        return deltas[len(self.nodes) - 1], FlowCarry(after, self.kinds)

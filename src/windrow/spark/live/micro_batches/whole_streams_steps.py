@@ -230,6 +230,8 @@ class WholeStreamsSteps(Steps[_Entries]):
         carry: FlowCarry | None = (
             None if carried is None else self._in_chunks.read(self._context.checkpoint, carried)
         )
+        if carry is not None:
+            self._blocking.graph.check(carry)
         for chunk in arrived:
             fed = from_stored(self._context.checkpoint.read_chunk(_ARRIVED, chunk))
             _, carry = self._blocking.graph.advance(carry, fed)
