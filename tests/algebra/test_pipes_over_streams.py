@@ -69,6 +69,14 @@ def whole(text):
             " (SELECT *, (v) AS `__order0` FROM s) AS `s` ORDER BY `__order0` DESC NULLS LAST) AS `s`) AS `s`"
             " ORDER BY `__order0` DESC NULLS LAST LIMIT 3",
         ),
+        (
+            "FROM s |> ORDER BY v |> WHERE k IN (SELECT * FROM t) |> LIMIT 3"
+            " |> AGGREGATE COUNT(*) GROUP BY ROLLUP (k)",
+            "SELECT * FROM (FROM (SELECT * EXCEPT (`__order0`) FROM (SELECT * FROM"
+            " (SELECT *, (v) AS `__order0` FROM s) AS `s` ORDER BY `__order0` ASC NULLS FIRST) AS `s`"
+            " WHERE (k IN (SELECT * FROM t)) ORDER BY `__order0` ASC NULLS FIRST LIMIT 3) AS `s`"
+            " |> AGGREGATE COUNT(*) GROUP BY ROLLUP (k)) AS `s`",
+        ),
         ("FROM s |> PIVOT (f FOR k IN (1))", "SELECT * FROM (SELECT * FROM s) PIVOT (f FOR k IN (1))"),
         (
             "FROM s |> AGGREGATE COUNT(*) AS n GROUP BY k EMIT STREAM AFTER WATERMARK",
@@ -107,6 +115,14 @@ def test_operators_that_have_no_select(operator):
         "WHERE v > 0 ORDER BY v LIMIT 1",
         "AGGREGATE COUNT(*) AS n GROUP BY k LIMIT 1",
         "SELECT k UNION ALL SELECT k FROM t",
+        # keys by the places of columns, where LIMIT needs them as columns
+        "ORDER BY 3 DESC |> WHERE k > 0 |> LIMIT 2",
+        "ORDER BY v, (2) |> SELECT k |> LIMIT 2",
+        "ORDER BY ALL DESC |> SELECT k |> LIMIT 2",
+        # these keys would be in the star, or left out
+        "ORDER BY v |> EXTEND struct(*) AS z |> LIMIT 2",
+        "ORDER BY v |> SELECT to_json(struct(s.*)) AS z |> LIMIT 2",
+        "ORDER BY v |> SELECT SUM(v) OVER w AS n WINDOW w AS (PARTITION BY k) |> LIMIT 2",
     ],
 )
 def test_pipes_that_stay(operators):

@@ -27,6 +27,7 @@ from windrow.syntax.query_parts import TAIL, is_set_operator
 from windrow.syntax.select_list import without_alias
 from windrow.syntax.sqltext import SqlText, quoted
 from windrow.syntax.streams.emit_clause import clauses_in
+from windrow.syntax.subqueries import opens_query
 from windrow.syntax.tokens import TokenKind, TokenList
 
 __all__ = ["pipe_as_selects"]
@@ -152,19 +153,29 @@ def _piped(tokens: TokenList, level: Level, *, has_keys: bool = False) -> SqlTex
         if word in _JOINS and block.conditions and not block.is_single:
             return None  # names of the condition could be of the relation that is joined
         is_distinct = word == "SELECT" and tokens.word(operator[0] + 1) == "DISTINCT"
-        if is_distinct or word in {*_JOINS, *_SETS, "PIVOT", "UNPIVOT", "ORDER"}:
+        if is_distinct or word in {*_JOINS, *_SETS, "PIVOT", "UNPIVOT", "ORDER", "AGGREGATE"}:
             ordered = block.without_keys()
             block = block if ordered is block else replace(ordered.around(), is_ordered=False)
         if word == "ORDER" and has_keys:
-            block = _with_keys(tokens, block, operator)
+            keyed = _with_keys(tokens, block, operator)
+        elif block.keys is not None and _has_star_in_call(tokens, operator):
+            return None  # the star would be of the keys, too
         else:
-            block = _with_operator(tokens, block, operator) or block.piped(_piece(tokens, *operator))
+            keyed = _with_operator(tokens, block, operator)
+            if keyed is None and block.keys is not None and word == "SELECT":
+                return None  # it would leave the keys out
+            keyed = keyed or block.piped(_piece(tokens, *operator))
+        if keyed is None:
+            return None
+        block = keyed
     return block.without_keys().text
 
 
-def _with_keys(tokens: TokenList, block: _Block, operator: Range) -> _Block:
-    """The query with ORDER BY, whose keys are columns."""
+def _with_keys(tokens: TokenList, block: _Block, operator: Range) -> _Block | None:
+    """The query with ORDER BY, whose keys are columns; None for numbers of columns, and for ALL of them."""
     items = [order_item(tokens, item) for item in tokens.split(operator[0] + 2, operator[1])]
+    if any(_is_by_place(tokens, item.expression) for item in items):
+        return None
     names = [quoted(f"__order{at}") for at in range(len(items))]
     made = [
         SqlText.of("(", _piece(tokens, *item.expression), f") AS {name}")
@@ -179,6 +190,24 @@ def _with_keys(tokens: TokenList, block: _Block, operator: Range) -> _Block:
     order = SqlText.of("ORDER BY ", ", ".join(ways))
     keys = SqlText.of(", ".join(names))
     return replace(over, tail=SqlText.of(" ", order), stage=1, is_ordered=True, keys=keys, order=order)
+
+
+def _is_by_place(tokens: TokenList, key: Range) -> bool:
+    """Whether a key of ORDER BY is the number of a column, also in brackets, or ALL columns."""
+    words = [at for at in range(*key) if not (tokens.is_symbol(at, "(") or tokens.is_symbol(at, ")"))]
+    return len(words) == 1 and (tokens[words[0]].kind is TokenKind.NUMBER or tokens.word(words[0]) == "ALL")
+
+
+def _has_star_in_call(tokens: TokenList, operator: Range) -> bool:
+    """Whether all columns are arguments of a function, as in ``struct(*)``."""
+    return any(
+        tokens.is_symbol(at, "*")
+        and tokens.parent[at] >= operator[0]
+        and not opens_query(tokens, tokens.parent[at])
+        and (tokens.is_symbol(at - 1, "(") or tokens.is_symbol(at - 1, ",") or tokens.is_symbol(at - 1, "."))
+        and tokens.word(at - 2) != "COUNT"
+        for at in range(*operator)
+    )
 
 
 def _end(tokens: TokenList, level: Level) -> int:
@@ -290,8 +319,7 @@ def _aggregated(tokens: TokenList, block: _Block, rest: Range) -> _Block | None:
     calls = [_piece(tokens, start, by)] if start < by else []
     bare = [_piece(tokens, *without_alias(tokens, key)) for key in keys]
     by_keys = SqlText.join(", ", bare) if keys else None
-    items = SqlText.join(", ", [*named, *calls])
-    return replace(block, items=items, by=by_keys, is_ordered=False, keys=None)
+    return replace(block, items=SqlText.join(", ", [*named, *calls]), by=by_keys, is_ordered=False)
 
 
 def _ordered(tokens: TokenList, block: _Block, operator: Range) -> _Block:
