@@ -63,6 +63,8 @@ REFUSED = [
     ("NULL_ROWTIME", "BY NAME SELECT 'a' AS k", "SELECT 'a' AS k"),
     ("NULL_ROWTIME", "(k) VALUES ('a')", "VALUES ('a')"),
     ("NULL_ROWTIME", "VALUES (DEFAULT, 'a', 1)", "VALUES (DEFAULT, 'a', 1)"),
+    ("INVALID_VALUE", f"BY NAME SELECT {NINE} AS ts, 'x' AS v", f"SELECT {NINE} AS ts, 'x' AS v"),
+    ("INVALID_VALUE", f"VALUES ({NINE}, DEFAULT, 3000000000)", f"VALUES ({NINE}, DEFAULT, 3000000000)"),
     ("UNKNOWN_COLUMN", f"BY NAME SELECT {NINE} AS ts, 'a' AS kk", f"SELECT {NINE} AS ts, 'a' AS kk"),
     ("UNKNOWN_COLUMN", f"BY NAME VALUES ({NINE}, 'a', 1)", f"VALUES ({NINE}, 'a', 1)"),
     ("DUPLICATE_COLUMN", f"BY NAME SELECT {NINE} AS ts, 1 AS v, 2 AS V", None),

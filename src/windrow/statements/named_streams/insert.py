@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from windrow.errors import (
     AnalysisError,
+    ExecutionError,
     InputError,
     ParseError,
     Span,
@@ -133,7 +134,7 @@ def _inserted(
         with gateway.translated():
             typed = named.in_types(rows, columns)
             return None if gateway.plan_only else named.insert(typed.toArrow())
-    except InputError as error:
+    except (InputError, ExecutionError) as error:
         if error.span is None:
             error.sql, error.span = tokens.sql, place
         raise
