@@ -28,12 +28,18 @@ __all__ = [
 ]
 
 
-class UnknownShapeError(Exception):
-    """The part of the query that is not parsed, and its tokens, if known."""
+_OF_PIPES = (
+    "name columns in ORDER BY, join before WHERE, write SELECT of several relations before ORDER BY, and"
+    " LIMIT after |>; or nest SELECTs in FROM"
+)
 
-    def __init__(self, what: str, at: Range | None = None) -> None:
+
+class UnknownShapeError(Exception):
+    """The part of the query that is not parsed, its tokens, and how to write it instead, as far as known."""
+
+    def __init__(self, what: str, at: Range | None = None, hint: str | None = None) -> None:
         super().__init__(what)
-        self.at = at
+        self.at, self.hint = at, hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +192,10 @@ def _from_first(tokens: TokenList, start: int, level: list[int], stop: int) -> S
     """``FROM s SELECT …``, a SELECT whose relations are named first."""
     select = next((at for at in level if tokens.word(at) == "SELECT"), None)
     if select is None:
-        raise UnknownShapeError("FROM without SELECT", (start, start + 1))
+        pipe = next((at for at in level if tokens.is_symbol(at, "|>")), None)
+        if pipe is None:
+            raise UnknownShapeError("FROM without SELECT", (start, start + 1))
+        raise UnknownShapeError("this order of operators in a pipe", (pipe, stop), _OF_PIPES)
     marks = _marks(tokens, [start, *(at for at in level if at > select)])
     end = min((at for at in marks.values() if at > select), default=stop)
     return parse_select(tokens, (select + 1, end), start, stop, select)

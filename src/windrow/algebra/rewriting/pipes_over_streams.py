@@ -172,9 +172,12 @@ def _piped(tokens: TokenList, level: Level, *, has_keys: bool = False) -> SqlTex
 
 
 def _with_keys(tokens: TokenList, block: _Block, operator: Range) -> _Block | None:
-    """The query with ORDER BY, whose keys are columns; None for numbers of columns, and for ALL of them."""
+    """The query with ORDER BY, whose keys are columns; None for numbers of columns, for ALL of them, and for
+    several relations, whose names would be lost.
+    """
     items = [order_item(tokens, item) for item in tokens.split(operator[0] + 2, operator[1])]
-    if any(_is_by_place(tokens, item.expression) for item in items):
+    has_names = block.is_open and not block.is_single
+    if has_names or any(_is_by_place(tokens, item.expression) for item in items):
         return None
     names = [quoted(f"__order{at}") for at in range(len(items))]
     made = [

@@ -237,7 +237,7 @@ class StatementText(Texts):
         except UnreadError as unread:
             found = unread.reason
         except UnknownShapeError as shape:
-            found = Reason(str(shape), shape.at)
+            found = Reason(str(shape), shape.at, shape.hint)
         except WindrowError as error:
             if not (conditions and error.condition.startswith(conditions)):
                 raise
