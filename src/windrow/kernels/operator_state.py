@@ -97,9 +97,7 @@ class StateInChunks:
         return self._numbers.get(fixed)
 
     def next_number(self) -> int:
-        """The number of the next new table. No table in memory has it: a failed micro-batch may have written
-        one.
-        """
+        """The number of the next new table: greater than those of all tables that were written or read."""
         return self._last + 1
 
     def has(self, fixed: Fixed, number: int) -> None:
@@ -109,8 +107,8 @@ class StateInChunks:
 
 @dataclass
 class _Tables:
-    """The tables that never change, as :class:`windrow.kernels.stored.FixedTables`; `named` has those that
-    are written or read.
+    """The tables that never change, as :class:`windrow.kernels.stored.FixedTables`; `named` has the rows of
+    those that a state written now consists of.
     """
 
     state: StateInChunks

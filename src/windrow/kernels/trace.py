@@ -3,10 +3,9 @@
 Rows are in runs. A run that is not twice as long as the next is merged with it, up to a million rows; so the
 number of runs is logarithmic, with another for each half million rows, and a row is copied several times at
 most. A run is immutable, except for marks on removed rows and numbers beside the rows; so its rows are stored
-once. It is sorted by a
-column when a pattern first needs that; then the rows that a punctuation closes are found by bisection. So a
-micro-batch costs in proportion to its rows and the rows it finds, not to all retained rows; `looked_at`
-counts that.
+once. It is sorted by a column when a pattern first needs that; then the rows that a punctuation closes are
+found by bisection. So a micro-batch costs in proportion to its rows and the rows it finds, not to all
+retained rows; `looked_at` counts that.
 """
 
 from __future__ import annotations
@@ -243,7 +242,7 @@ class _Run:
         self.rows = rows.combine_chunks()
         self.notes = {name: np.array(notes[name], np.int64) for name in trace.notes}
         self._fixed = Fixed(self.rows)
-        self._fixed_notes: Fixed | None = None  # unless a number has changed since they were stored
+        self._fixed_notes: Fixed | None = None  # as they were stored; None if a number has changed since
         self.size = self.count = rows.num_rows
         self.alive = np.ones(self.size, bool)
         self.keys = self.rows.select(trace.key)

@@ -195,7 +195,7 @@ def _from_first(tokens: TokenList, start: int, level: list[int], stop: int) -> S
         pipe = next((at for at in level if tokens.is_symbol(at, "|>")), None)
         if pipe is None:
             raise UnknownShapeError("FROM without SELECT", (start, start + 1))
-        raise UnknownShapeError("this order of operators in a pipe", (pipe, stop), _OF_PIPES)
+        raise UnknownShapeError("this pipe", (pipe, stop), _OF_PIPES)
     marks = _marks(tokens, [start, *(at for at in level if at > select)])
     end = min((at for at in marks.values() if at > select), default=stop)
     return parse_select(tokens, (select + 1, end), start, stop, select)

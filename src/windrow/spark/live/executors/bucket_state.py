@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
@@ -106,18 +106,26 @@ class StoredChunks:
     def save(self, store: Store, rows: Mapping[int, int], new: Mapping[int, pa.Table]) -> dict[str, int]:
         """Store new chunks, and delete all others than these, each with its number of rows."""
         for chunk, table in new.items():
-            data = to_bytes(table)
-            store.write(self.name, chunk, data)
-            self.sizes[chunk] = len(data)
-        for chunk in self.sizes.keys() - rows.keys():
-            store.drop(self.name, chunk)
-            del self.sizes[chunk]
+            self.write(store, chunk, table)
+        self.drop_others(store, rows.keys())
         return {str(chunk): count for chunk, count in rows.items()}
 
-    def read(self, store: Store, chunks: Mapping[str, int]) -> dict[int, pa.Table]:
-        """The rows of the retained chunks."""
+    def write(self, store: Store, chunk: int, table: pa.Table) -> None:
+        """Store a chunk."""
+        data = to_bytes(table)
+        store.write(self.name, chunk, data)
+        self.sizes[chunk] = len(data)
+
+    def drop_others(self, store: Store, wanted: Set[int]) -> None:
+        """Delete all chunks but these."""
+        for chunk in self.sizes.keys() - wanted:
+            store.drop(self.name, chunk)
+            del self.sizes[chunk]
+
+    def read(self, store: Store, chunks: Iterable[str | int]) -> dict[int, pa.Table]:
+        """The rows of these chunks."""
         data = {int(chunk): store.read(self.name, int(chunk)) for chunk in chunks}
-        self.sizes = {chunk: len(one) for chunk, one in data.items()}
+        self.sizes |= {chunk: len(one) for chunk, one in data.items()}
         return {chunk: from_bytes(one) for chunk, one in data.items()}
 
 
@@ -163,7 +171,8 @@ class StoredState:
 
     def __init__(self) -> None:
         self._last: Carried | None = None
-        self._in_chunks, self._tables = StateInChunks(), _StoredTables()
+        self._in_chunks = StateInChunks()
+        self._chunks = {name: StoredChunks(name) for name in (CARRIED, TABLES)}
 
     @property
     def at(self) -> int | None:
@@ -173,7 +182,7 @@ class StoredState:
     @property
     def size(self) -> int:
         """Its bytes."""
-        return sum(self._tables.sizes.values())
+        return sum(one.size for one in self._chunks.values())
 
     def is_due(self, row_count: int) -> bool:
         """Whether to store it, after so many rows have arrived since the last."""
@@ -181,48 +190,34 @@ class StoredState:
 
     def write(self, store: Store, number: int, at: int, rows: int, state: object) -> None:
         """Store the state after a micro-batch, in place of the last one."""
-        self._tables.store = store
-        self._last = self._in_chunks.write(self._tables, number, at, rows, state)
-        self._tables.drop_others({(CARRIED, number), *((TABLES, one) for one in self._last.tables)})
+        self._last = self._in_chunks.write(_InStore(store, self._chunks), number, at, rows, state)
+        self._chunks[CARRIED].drop_others(store, {number})
+        self._chunks[TABLES].drop_others(store, self._last.tables.keys())
 
     def read(self, store: Store, known: Mapping[str, Any]) -> Any:
         """The stored state that :meth:`to_json` describes, of this version or an earlier one."""
         tables = {int(chunk): rows for chunk, rows in known.get("tables", {}).items()}
         number = known["chunk"] if "chunk" in known else known["number"]
         self._last = Carried(number, known["at"], known["rows"], tables, known.get("again", known["rows"]))
-        self._tables.store = store
-        return self._in_chunks.read(self._tables, self._last)
+        return self._in_chunks.read(_InStore(store, self._chunks), self._last)
 
     def to_json(self) -> dict[str, Any] | None:
         """What :meth:`read` needs; None if there is none."""
         return None if self._last is None else asdict(self._last)
 
 
-class _StoredTables:
-    """Tables in a store, as :class:`windrow.kernels.operator_state.Chunks`, with their sizes."""
+@dataclass(frozen=True)
+class _InStore:
+    """Chunks with several names in a store, as :class:`windrow.kernels.operator_state.Chunks`."""
 
-    def __init__(self) -> None:
-        self.store: Store | None = None
-        self.sizes: dict[tuple[str, int], int] = {}
+    store: Store
+    chunks: Mapping[str, StoredChunks]
 
     def write_chunk(self, name: str, chunk: int, rows: pa.Table) -> None:
-        assert self.store is not None
-        data = to_bytes(rows)
-        self.store.write(name, chunk, data)
-        self.sizes[name, chunk] = len(data)
+        self.chunks[name].write(self.store, chunk, rows)
 
     def read_chunk(self, name: str, chunk: int) -> pa.Table:
-        assert self.store is not None
-        data = self.store.read(name, chunk)
-        self.sizes[name, chunk] = len(data)
-        return from_bytes(data)
-
-    def drop_others(self, wanted: Container[tuple[str, int]]) -> None:
-        """Delete all tables but these."""
-        assert self.store is not None
-        for name, chunk in [one for one in self.sizes if one not in wanted]:
-            self.store.drop(name, chunk)
-            del self.sizes[name, chunk]
+        return self.chunks[name].read(self.store, [chunk])[chunk]
 
 
 def not_here(fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Table:  # noqa: ARG001 - of any
