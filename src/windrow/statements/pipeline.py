@@ -18,11 +18,12 @@ from windrow.spark.live import Insert, LiveQueries, LiveQuery
 from windrow.spark.live.session_queries import SessionCatalog, folder_of
 from windrow.statements.dispatch import run
 from windrow.statements.inserts import gives_stream
+from windrow.statements.written_results import may_write_result
 from windrow.streams.durable_files import flush
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import parameter_marks
-from windrow.syntax.query_parts import split_statements
+from windrow.syntax.query_parts import split_statements, with_items
 from windrow.syntax.tokens import TokenList, tokenize
 from windrow.tracebacks import briefly
 
@@ -244,13 +245,13 @@ def _run(
     queries = catalog.queries
     assert queries.collected is not None
     start, stop = statement
-    word = tokens.word(start)
-    is_query = word in _QUERIES or tokens.is_symbol(start, "(")
-    if word in _WRITE and not _inserts_stream(tokens, start, stop):
-        hint = "run it once with session.sql; a pipeline would run it again at each start"
-        raise unsupported_statement(tokens, start, f"{word} of stored rows in a pipeline", hint)
     span = tokens.span(start, stop)
     padded = re.sub(r"[^\n]", " ", tokens.sql[: span.start]) + tokens.sql[span.start : span.stop]
+    at = _writing(tokens, start, stop)
+    if at is not None and not _may_start(catalog, tokens, (start, stop), padded):
+        hint = "run it once with session.sql; a pipeline would run it again at each start"
+        raise unsupported_statement(tokens, at, f"{tokens.word(at)} of stored rows in a pipeline", hint)
+    is_query = tokens.word(start) in _QUERIES or tokens.is_symbol(start, "(")
     gateway.reopens, gateway.prefers_live = True, is_query
     plan = run(gateway, padded, positional, execution, catalog)._live
     if not is_query:
@@ -264,11 +265,26 @@ def _run(
     return Insert(plan, sink(), "rows")
 
 
-def _inserts_stream(tokens: TokenList, start: int, stop: int) -> bool:
-    return tokens.word(start) == "INSERT" and any(
-        gives_stream(tokens, at, stop)
-        for at in tokens.level(start, stop)
-        if tokens.word(at) in _QUERIES or tokens.is_symbol(at, "(")
+def _writing(tokens: TokenList, start: int, stop: int) -> int | None:
+    """The word of a statement that writes, also behind WITH and FROM; None if it writes nothing."""
+    items = with_items(tokens, start) if tokens.word(start) == "WITH" else []
+    body = items[-1].item[1] if items else start
+    if tokens.word(body) in _WRITE:
+        return body
+    into = (at for at in tokens.level(start, stop) if tokens.word(at + 1) in ("INTO", "OVERWRITE"))
+    return next((at for at in into if tokens.word(at) == "INSERT"), None)
+
+
+def _may_start(catalog: SessionCatalog, tokens: TokenList, statement: Range, text: str) -> bool:
+    """Whether a statement that writes may start a live query; if not, it is not run at all."""
+    start, stop = statement
+    return tokens.word(start) == "INSERT" and (
+        may_write_result(text, catalog)
+        or any(
+            gives_stream(tokens, at, stop)
+            for at in tokens.level(start, stop)
+            if tokens.word(at) in _QUERIES or tokens.is_symbol(at, "(")
+        )
     )
 
 

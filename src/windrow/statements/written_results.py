@@ -62,6 +62,8 @@ def with_result(
     explained = explaining(tokens, statement[0])
     command = parse_command(tokens, statement[0] + explained, statement[1])
     if command is None or tokens.text(*command.table).strip("`").lower() in catalog.names:
+        if command is None:
+            _refuse_stored_rows(catalog, tokens, statement[0])
         yield None
         return
     gateway.prefers_live = command.kind == "INTO" and gives_stream(tokens, *command.query)
@@ -75,13 +77,11 @@ def with_result(
     if isinstance(relation, LiveRelation):
         yield _started(gateway, tokens, command, relation)
         return
+    _refuse_stored_rows(catalog, tokens, statement[0])
     varies = isinstance(relation, VaryingRelation | StreamRelation | TimeVaryingRelation)
     if not varies and relation.made_of is None and not has_stream_words(tokens.text(*command.query)):
         yield None
         return
-    if command.kind not in _MAKE and queries_of(catalog).collected is not None:
-        hint = "insert the rows once with session.sql; a pipeline would insert them again at each start"
-        raise unsupported_statement(tokens, statement[0], "INSERT of stored rows in a pipeline", hint)
     span = tokens.span(*command.query)
     text = SqlText.of(
         verbatim(tokens, 0, span.start),
@@ -92,6 +92,13 @@ def with_result(
     frame = _in_table(gateway, tokens, command, relation)
     with gateway.views({_KEY: frame}) as names, gateway.instead(text, names) as read:
         yield read, relation
+
+
+def _refuse_stored_rows(catalog: Catalog, tokens: TokenList, at: int) -> None:
+    """Refuse INSERT in a pipeline, which would repeat it at each start."""
+    if tokens.word(at) == "INSERT" and queries_of(catalog).collected is not None:
+        hint = "write SELECT STREAM …, which starts a live query; or insert the rows once with session.sql"
+        raise unsupported_statement(tokens, at, "INSERT of stored rows in a pipeline", hint)
 
 
 def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: LiveRelation) -> Relation:

@@ -337,6 +337,53 @@ def test_what_a_pipeline_is_not_made_of(trading):
     session.sql("DROP STREAM trades")
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO kept SELECT * FROM stored",
+        "INSERT INTO kept SELECT k, v FROM s",
+        "INSERT INTO kept VALUES ('s', 1)",
+        "INSERT OVERWRITE kept SELECT * FROM stored",
+        "WITH s2 AS (SELECT * FROM stored) INSERT INTO kept SELECT * FROM s2",
+        "FROM stored INSERT INTO kept SELECT k, v",
+        "INSERT INTO s SELECT TIMESTAMP'2026-01-01', k, v FROM stored",
+    ],
+)
+def test_a_pipeline_runs_no_insert_of_stored_rows(spark, tmp_path, statement):
+    """Also where names of streams are in it, or another word is before it."""
+    session = Session(spark.newSession())
+    source = NamedStream.create(tmp_path / "s", SCHEMA, "ts")
+    session.stream("s", source)
+    session.spark.sql("SELECT 'a' AS k, 1L AS v").createOrReplaceTempView("stored")
+    session.spark.sql(f"CREATE TABLE kept (k STRING, v BIGINT) USING parquet LOCATION '{tmp_path / 'kept'}'")
+    try:
+        with refused("UNSUPPORTED_STATEMENT"):
+            session.pipeline(statement, checkpoint=tmp_path / "checkpoint")
+        assert session.spark.table("kept").count() == 0
+        assert source.log.last() == 0
+    finally:
+        session.spark.sql("DROP TABLE kept")
+
+
+@pytest.mark.filterwarnings("ignore:the state of the query is unbounded")
+def test_windows_of_a_live_stream_are_inserted_without_the_word_stream(spark, tmp_path):
+    """They are a stream: each is there once."""
+    session, folder = Session(spark.newSession()), tmp_path / "in"
+    rows = session.spark.sql("SELECT timestamp_seconds(id) AS ts, CAST(id % 3 AS INT) AS v FROM range(9)")
+    rows.coalesce(1).write.parquet(str(folder))
+    source = session.spark.readStream.schema("ts TIMESTAMP, v INT").parquet(str(folder))
+    session.stream("s", source, rowtime="ts")
+    session.spark.sql(f"CREATE TABLE falls (v INT) USING parquet LOCATION '{tmp_path / 'falls'}'")
+    windows = "WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS a END AS e WHEN e.v < a.v)"
+    try:
+        script = f"INSERT INTO falls SELECT a.v FROM s {windows}"
+        with session.pipeline(script, checkpoint=tmp_path / "checkpoint") as pipeline:
+            pipeline.process_all_available()
+        assert Counter(row.v for row in session.spark.table("falls").collect()) == {1: 2, 2: 2}
+    finally:
+        session.spark.sql("DROP TABLE falls")
+
+
 def test_from_stream_with_a_watermark_is_a_live_stream(spark, tmp_path):
     (tmp_path / "bids").mkdir()
     rows = [(f"2026-01-01 10:00:{second:02}", price) for second, price in ((5, 1), (1, 2), (20, 3), (4, 4))]

@@ -80,7 +80,7 @@ def insert(
     if isinstance(query, LiveRelation):
         return start_insert(gateway, tokens, query, IntoStream(named.stream, columns), named.name)
     if queries_of(catalog).collected is not None and not query.is_plan:
-        hint = "insert the rows once with session.sql; a pipeline would insert them again at each start"
+        hint = "write SELECT STREAM …, which starts a live query; or insert the rows once with session.sql"
         raise unsupported_statement(tokens, start, "INSERT of stored rows in a pipeline", hint)
     receipt = _inserted(gateway, tokens, named, columns, query, place)
     if receipt is None:
