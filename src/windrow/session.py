@@ -33,7 +33,8 @@ from windrow.spark.live import Listeners, live_stream
 from windrow.spark.live.reports.rows_set_aside import SetAside, counted_late
 from windrow.spark.live.session_queries import SessionCatalog
 from windrow.spark.live.sinks.targets import sink_of
-from windrow.spark.logs.table_log import TableLog, of_frame, unit_named
+from windrow.spark.logs.table_log import TableLog, unit_named
+from windrow.spark.logs.table_streams import of_frame
 from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.runtime.local import local_session
 from windrow.spark.scan.file_sources import of_table, read_table
@@ -445,12 +446,15 @@ class Session:
             ``"10 seconds"``, or a number of ticks of the rowtime. Without a lag and a column of bounds, the
             rowtimes of a producer of a streaming DataFrame must not decrease; a row that is below is late.
             Of a recorded stream with `ptime`, the watermark is the greatest rowtime before a row less `lag`.
+            Beside a column of bounds or watermarks, the greater of both counts.
         idle
-            Of a streaming DataFrame: after this time of silence a producer no longer delays the watermark.
+            After this time of silence a producer no longer delays the watermark. A recorded stream needs a
+            `ptime` that is a time.
         future
-            Of a streaming DataFrame: how far rowtimes and bounds may be ahead of the time of their
-            micro-batch. Entries further ahead become late rows, and do not advance the watermark. ``"1 day"``
-            protects a query from a producer whose system clock is wrong.
+            How far rowtimes and bounds may be ahead of the processing time of their entry, which is that of
+            the micro-batch, or the `ptime` of a recorded stream. Entries further ahead become late rows, and
+            do not advance the watermark. ``"1 day"`` protects a query from a producer whose system clock is
+            wrong.
         columns
             The names and types of the values of a recorded text; by default c1, c2, and so on, with types
             inferred from the values.
@@ -511,7 +515,17 @@ class Session:
                     hint="name its column: rowtime='ts', on the command line --rowtime ts",
                 )
             log_columns = TableLog(
-                rowtime, known, ptime, producer, bound, on_late, watermark, punctuation=punctuation
+                rowtime,
+                known,
+                ptime,
+                producer,
+                bound,
+                on_late,
+                watermark,
+                punctuation=punctuation,
+                lag=lag if lag is None or isinstance(lag, int) else duration_of(lag, "lag"),
+                idle=micros_of(idle, "idle"),
+                future=micros_of(future, "future"),
             )
             if frame.isStreaming and watermark is not None:
                 raise UsageError(
@@ -519,24 +533,10 @@ class Session:
                     condition="UNKNOWN_OPTION",
                     hint="set a lag instead: how far a rowtime may be below the greatest one",
                 )
-            lag = lag if lag is None or isinstance(lag, int) else duration_of(lag, "lag")
             if frame.isStreaming:
-                stream = live_stream(
-                    self.spark,
-                    frame,
-                    log_columns,
-                    lag=lag,
-                    idle=micros_of(idle, "idle"),
-                    future=micros_of(future, "future"),
-                )
-            elif idle is not None or future is not None:
-                raise UsageError(
-                    f"stream {name} is recorded, so it takes no idle or future",
-                    condition="UNKNOWN_OPTION",
-                    hint="leave them out: they are options of streaming DataFrames",
-                )
+                stream = live_stream(self.spark, frame, log_columns)
             else:
-                stream = of_frame(frame, log_columns, lag)
+                stream = of_frame(frame, log_columns)
         remember_stream(gateway, self._catalog, name, stream)
         return self.table(name)
 

@@ -43,6 +43,13 @@ OVER = {
     "groups of either": "SELECT a.wend AS w, b.wend, n, m FROM (SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE "
     "s, DESCRIPTOR(ts), 3) GROUP BY wend) AS a FULL JOIN (SELECT wend, MAX(v) AS m FROM TUMBLE(TABLE t , "
     "DESCRIPTOR(ts), 3) GROUP BY wend) AS b ON a.wend = b.wend",
+    "groups of one of three": "SELECT wend, n, m, o FROM (SELECT wend, COUNT(*) AS n FROM TUMBLE(TABLE s, "
+    "DESCRIPTOR(ts), 3) GROUP BY wend) AS a FULL JOIN (SELECT wend, MAX(v) AS m FROM TUMBLE(TABLE t , "
+    "DESCRIPTOR(ts), 3) GROUP BY wend) AS b USING (wend) FULL JOIN (SELECT wend, MIN(k) AS o FROM TUMBLE("
+    "TABLE s, DESCRIPTOR(ts), 3) WHERE v > 1 GROUP BY wend) AS c USING (wend)",
+    "windows of groups of either": "SELECT e.wend, SUM(n) AS n, SUM(m) AS m FROM TUMBLE(TABLE (SELECT ts, n, "
+    "m FROM (SELECT ts, COUNT(*) AS n FROM s GROUP BY ts) AS a FULL JOIN (SELECT ts, MAX(v) AS m FROM t "
+    "GROUP BY ts) AS b USING (ts)), DESCRIPTOR(ts), 4) AS e GROUP BY e.wend",
     "groups by a merged key": "SELECT ts, COUNT(s.v) AS n, SUM(t.v) AS m FROM s FULL JOIN t USING (ts) "
     "GROUP BY ts",
     "groups that have no equal": "SELECT ts, COUNT(*) AS n FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE "
@@ -185,15 +192,16 @@ def record(session, name, batches, lag):
     streams[name] = replace(streams[name], columns=shown)
 
 
-def declared(spark, folder, names, lag):
+def declared(spark, folder, names, lag, **options):
     session = Session(spark)
     for name in names:
         arriving = spark.readStream.schema(COLUMNS).parquet(str(folder))
-        session.stream(name, arriving, rowtime="ts", unit="seconds", producer="p", bound="b", lag=lag)
+        columns = {"rowtime": "ts", "unit": "seconds", "producer": "p", "bound": "b"}
+        session.stream(name, arriving, **columns, lag=lag, **options)
     return session
 
 
-def live(spark, folder, logs, lag, kills, query, beside=None):
+def live(spark, folder, logs, lag, kills, query, beside=None, **options):
     """What the steps give, and the progress after the last; some streams are recorded."""
     count = len(next(iter(logs.values())))
 
@@ -206,7 +214,7 @@ def live(spark, folder, logs, lag, kills, query, beside=None):
             found[name] = made.withColumn(PTIME, when)
         return found
 
-    session = declared(spark, folder, logs, lag)
+    session = declared(spark, folder, logs, lag, **options)
     for name, batches in (beside or {}).items():
         record(session, name, batches, lag)
     plan = session.sql(query)._live

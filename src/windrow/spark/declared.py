@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from urllib.parse import quote
 
 from windrow.algebra.continuous import (
@@ -23,6 +24,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.input.source import live_stream
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.logs.table_log import TableLog
+from windrow.spark.logs.table_streams import of_frame
 from windrow.syntax.cql_clauses import alias_after
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import Piece, SqlText, quoted
@@ -90,8 +92,8 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
         name = tokens.text(*source.name)
         recorded = catalog.streams.get(name.lower())
         if recorded is not None and _takes_lag(recorded, tokens[source.column].name, source.expression):
-            delay = nanoseconds_of(gateway, tokens, source.delay)
-            catalog.streams[key] = recorded.lagging(int(delay // recorded.scale.nanoseconds))
+            made = _lagging(gateway, tokens, recorded, source)
+            catalog.streams[key] = replace(made, name=recorded.name)
             continue
         if name.lower() in catalog.streams:
             raise NotSupportedError(
@@ -127,22 +129,34 @@ def declare(gateway: Gateway, catalog: Catalog, written: Spelled, used: Collecti
                 span=column.span,
                 hint="choose another name for the computed column",
             )
-        log = TableLog(column.name, places={column.name.lower(): column.span}, sql=tokens.sql)
         scale = TimeScale.of(kinds.get(column.name.lower(), ""))
         delay = nanoseconds_of(gateway, tokens, source.delay)
         lag = None if scale is None else int(delay // scale.nanoseconds)
         future = None
         if source.future is not None:
             future = int(nanoseconds_of(gateway, tokens, source.future) // 1000)
-        catalog.streams[key] = live_stream(gateway.spark, frame, log, lag=lag, future=future)
+        places = {column.name.lower(): column.span}
+        log = TableLog(column.name, places=places, sql=tokens.sql, lag=lag, future=future)
+        catalog.streams[key] = live_stream(gateway.spark, frame, log)
 
 
 def _takes_lag(stream: Stream, column: str, expression: Range | None) -> bool:
-    """Whether a stream is that of a table with an order of arrival and without bounds, by this rowtime."""
-    is_recorded = stream.live is None and stream.arrivals is not None and not stream.sources
-    has_bounds = bool(stream.bounds) or stream.bound_rows is not None
+    """Whether a stream is that of a table, by this rowtime."""
     is_rowtime = expression is None and (stream.rowtime or "").lower() == column.lower()
-    return is_recorded and not has_bounds and is_rowtime
+    return stream.made_of is not None and is_rowtime
+
+
+def _lagging(gateway: Gateway, tokens: TokenList, recorded: Stream, source: Watermark) -> Stream:
+    """The stream of the same table with the declared lag, and limit of the future."""
+    assert recorded.made_of is not None
+    assert source.delay is not None
+    frame, log = recorded.made_of
+    lag = int(nanoseconds_of(gateway, tokens, source.delay) // recorded.scale.nanoseconds)
+    options = {"LAG": tokens.span(*source.delay.tokens)}
+    if source.future is not None:
+        options["FUTURE"] = tokens.span(*source.future.tokens)
+        log = replace(log, future=int(nanoseconds_of(gateway, tokens, source.future) // 1000))
+    return of_frame(frame, replace(log, lag=lag, options=options, places={}, sql=tokens.sql))
 
 
 def refuse_mixed(catalog: Catalog, query: Continuous, sql: str) -> None:

@@ -31,7 +31,8 @@ from windrow.spark.live import (
     refuse_expanded_changes,
 )
 from windrow.spark.logs.session_streams import Stream
-from windrow.spark.logs.table_log import TableLog, of_frame
+from windrow.spark.logs.table_log import TableLog
+from windrow.spark.logs.table_streams import of_frame
 from windrow.spark.logs.text_log import is_text_log, of_text_log, read_text_log
 from windrow.spark.recorded.continuous_queries import Runner
 from windrow.spark.relations.time_varying_relation import TimeVarying
@@ -317,7 +318,7 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
                 span=tokens.span(*create.options[word]),
                 hint="create a stream with LOCATION, and insert the rows into it",
             )
-    for word in ("ORDERED", "UNORDERED") if create.is_live else _OF_STREAMS:
+    for word in ("ORDERED", "UNORDERED"):
         if word in create.options:
             raise NotSupportedError(
                 f"{word} does not apply to streams FROM a table"
@@ -363,25 +364,17 @@ def _created(gateway: Gateway, tokens: TokenList, create: CreateStream) -> Strea
         sql=tokens.sql,
     )
     lag = _length_of(gateway, tokens, create.lag)
-    if lag is None and not create.is_live:
-        return of_frame(chosen, entries)
-    scale = _scale_of(gateway, tokens, rowtime)
-    ticks = None if lag is None else int(lag // scale.nanoseconds)
-    if not create.is_live:
-        return of_frame(chosen, entries, ticks, tokens.span(*create.options["LAG"]))
+    tick = 1 if lag is None else _scale_of(gateway, tokens, rowtime).nanoseconds
     idle = _length_of(gateway, tokens, create.idle)
     future = _length_of(gateway, tokens, create.future)
-    return live_stream(
-        gateway.spark,
-        chosen,
+    entries = replace(
         entries,
-        lag=ticks,
+        lag=None if lag is None else int(lag // tick),
         idle=None if idle is None else int(idle // 1000),
         future=None if future is None else int(future // 1000),
+        options={word: tokens.span(*place) for word, place in create.options.items()},
     )
-
-
-_OF_STREAMS = ("ORDERED", "UNORDERED", "IDLE", "FUTURE")
+    return live_stream(gateway.spark, chosen, entries) if create.is_live else of_frame(chosen, entries)
 
 
 def _length_of(gateway: Gateway, tokens: TokenList, length: Length | None) -> Decimal | None:

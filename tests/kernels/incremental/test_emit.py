@@ -8,10 +8,13 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from windrow.algebra.watermarks import least_watermark, of_producers, value_at
+from windrow.algebra.watermarks import least_watermark, of_idle_producers, of_producers, value_at
 from windrow.kernels.reference.emit import State, emitted, versions
 from windrow.kernels.zset import NEVER
 from windrow.kernels.zset.delayed import delayed
+from windrow.streams import EntryKind, Ordering, WatermarkState
+from windrow.streams.admission.watermark import decide
+from windrow.streams.entries import Entries
 
 times = st.tuples(st.integers(0, 20), st.integers(1, 12) | st.none()).map(
     lambda pair: (pair[0], NEVER if pair[1] is None else pair[0] + pair[1])
@@ -132,3 +135,48 @@ def test_several_logs_hold_each_other_back(logs):
     for at in range(10):
         values = [value_at(each, at) for each in watermarks]
         assert value_at(found, at) == (None if None in values else min(values))
+
+
+def by_definition(logged, idle):
+    """The watermark by the definition of admission, which is told when a producer has become idle."""
+    state, history = WatermarkState(), []
+
+    def told(ptime, items):
+        nonlocal state
+        ordering = Ordering.unordered()
+        state = decide(state, ordering, Entries.of([(*one, ptime) for one in items])).state
+        if state.value is not None and (not history or state.value > history[-1][1]):
+            del history[len(history) - bool(history and history[-1][0] == ptime) :]
+            history.append((ptime, state.value))
+
+    def expired(until):
+        while found := [
+            (known.heard + idle, name)
+            for name, known in state.producers.items()
+            if known.is_open and (until is None or known.heard + idle < until)
+        ]:
+            at, name = min(found)
+            told(at, [(EntryKind.IDLE, name, 0)])
+
+    for ptime, producer, bound, rowtime in logged:
+        expired(ptime)
+        items = [] if rowtime is None else [(EntryKind.ROW, producer, rowtime)]
+        told(ptime, items if bound is None else [*items, (EntryKind.WATERMARK, producer, bound)])
+    expired(None)
+    return history
+
+
+one_entry = st.tuples(
+    st.integers(1, 3), st.sampled_from("abc"), st.integers(0, 30) | st.none(), st.integers(0, 30)
+)
+
+
+@given(st.lists(one_entry, max_size=14), st.integers(1, 6))
+def test_idle_producers_delay_no_watermark_as_where_they_are_logged(entries, idle):
+    logged, now = [(0, "a", None, 0)], 0
+    for later, producer, bound, rowtime in entries:
+        now += later
+        logged.append((now, producer, bound, rowtime))
+    found, expected = of_idle_producers(logged, idle), by_definition(logged, idle)
+    for at in range(now + idle + 2):
+        assert value_at(found, at) == value_at(expected, at)

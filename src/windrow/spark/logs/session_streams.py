@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.algebra.watermarks import WatermarkHistory, of_producers
+from windrow.algebra.watermarks import WatermarkHistory, of_idle_producers, of_producers
 from windrow.plan.arrow_types import pattern_schema
 from windrow.spark.errors import raising, translate
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
@@ -25,6 +25,7 @@ from windrow.syntax.sqltext import quoted
 
 if TYPE_CHECKING:
     from windrow.spark.logs.live_source import LiveSource
+    from windrow.spark.logs.table_log import TableLog
 
 __all__ = [
     "ARRIVAL",
@@ -94,6 +95,8 @@ class StreamArrivals:
         The columns of the rows, over which patterns are.
     known_punctuations
         The punctuations of the stream with their processing times, if they are not derived from the entries.
+    idle
+        The processing time, in ticks, after which a silent producer is idle; None for never.
     """
 
     entries: DataFrame
@@ -105,6 +108,7 @@ class StreamArrivals:
     patterns: DataFrame | None = None
     columns: StructType | None = None
     known_punctuations: Punctuations | None = None
+    idle: int | None = None
 
     @cached_property
     def punctuations(self) -> Punctuations:
@@ -146,16 +150,27 @@ class StreamArrivals:
         """The changes of the watermark, with their processing times."""
         if self.known is not None:
             return self.known[0]
+        if self.idle is not None:
+            return of_idle_producers(self._collected(self._heard), self.idle)
         with_bounds = self.entries.where(F.col(ENTRY_BOUND).isNotNull()).groupBy(PTIME, PRODUCER)
         producers = self.entries.groupBy(PRODUCER).agg(F.min(PTIME).alias(PTIME))
         found = with_bounds.agg(F.max(ENTRY_BOUND).alias(ENTRY_BOUND)).unionByName(
             producers.withColumn(ENTRY_BOUND, F.lit(None).cast("bigint"))
         )
+        return of_producers(self._collected(found.select(PTIME, PRODUCER, ENTRY_BOUND)))
+
+    @property
+    def _heard(self) -> DataFrame:
+        """When there was an entry of each producer, with its bound and its greatest admitted rowtime."""
+        admitted = F.when(~F.col(IS_LATE), F.col(ROWTIME))
+        return self.judged.groupBy(PTIME, PRODUCER).agg(F.max(ENTRY_BOUND), F.max(admitted))
+
+    @staticmethod
+    def _collected(frame: DataFrame) -> list[tuple[Any, ...]]:
         try:
-            rows = found.select(PTIME, PRODUCER, ENTRY_BOUND).collect()
+            return [tuple(row) for row in frame.collect()]
         except PySparkException as error:
             raise translate(error) from None
-        return of_producers((row[0], row[1], row[2]) for row in rows)
 
     @cached_property
     def ends(self) -> tuple[int, int] | None:
@@ -206,6 +221,8 @@ class Stream:
         What happens to rows that are late for a group of a query: ``"keep"`` or ``"fail"``.
     table
         The rows without their checks, as Spark reads them under the stream's name; None for those of `frame`.
+    made_of
+        The table that it is made of, and how; None for streams that are no tables.
     """
 
     frame: DataFrame
@@ -223,6 +240,7 @@ class Stream:
     arrivals: StreamArrivals | None = None
     on_late: str = "keep"
     table: DataFrame | None = None
+    made_of: tuple[DataFrame, TableLog] | None = None
 
     @property
     def is_log(self) -> bool:
@@ -259,12 +277,15 @@ class Stream:
         return self.columns
 
     def lagging(self, lag: int) -> Stream:
-        """The stream of a table, whose rows are estimated to be at most so many ticks late."""
+        """The stream of a table, whose rows are estimated to be at most so many ticks late.
+
+        An admitted row is an estimate beside the bound or the watermark of its entry.
+        """
         arrivals = self.arrivals
         assert arrivals is not None
-        bound = {ENTRY_BOUND: F.col(ROWTIME) - F.lit(lag)}
-        entries, judged = (one.withColumns(bound) for one in (arrivals.entries, arrivals.judged))
-        return replace(self, arrivals=replace(arrivals, entries=entries, judged=judged))
+        implied = F.when(~F.col(IS_LATE), F.col(ROWTIME) - F.lit(lag))
+        judged = arrivals.judged.withColumn(ENTRY_BOUND, F.greatest(ENTRY_BOUND, implied))
+        return replace(self, arrivals=replace(arrivals, entries=judged.drop(IS_LATE), judged=judged))
 
     def renamed(self, names: tuple[str, ...]) -> Stream:
         """The stream with other names of the columns."""
@@ -275,7 +296,7 @@ class Stream:
         table = self.table
         if table is not None:
             table = table.select(*map(quoted, self.columns)).toDF(*names)
-        return replace(self, frame=frame, columns=names, rowtime=rowtime, table=table)
+        return replace(self, frame=frame, columns=names, rowtime=rowtime, table=table, made_of=None)
 
     def df(self, *, ordered: bool = False) -> DataFrame:
         """The rows with their rowtimes, `ordered` by these or not."""

@@ -85,6 +85,7 @@ def _instants(query: Emitted) -> list[int]:
         with query.gateway.translated():
             found |= {row[0] for row in arrival.entries.select(PTIME).distinct().collect()}
         found |= {at for at, _ in arrival.punctuations if at}
+        found |= {at for at, _ in arrival.watermark}  # a producer becomes idle
     return sorted(found)
 
 

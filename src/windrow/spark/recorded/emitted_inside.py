@@ -15,7 +15,8 @@ from windrow.algebra.time_scale import NEVER
 from windrow.errors import AnalysisError
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.spark.logs.session_streams import LEFT, Stream
-from windrow.spark.logs.table_log import TableLog, of_frame
+from windrow.spark.logs.table_log import TableLog
+from windrow.spark.logs.table_streams import of_frame
 from windrow.spark.recorded.emission import EmittedInside
 from windrow.syntax.sqltext import quoted
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -13,7 +12,8 @@ from windrow.errors import NotSupportedError, UsageError
 from windrow.spark.live.input.file_batches import format_of
 from windrow.spark.logs.live_source import BOUND, MICRO_BATCH, PLACE, PRODUCER, PTIME, FileColumns, LiveSource
 from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.spark.logs.table_log import TableLog, of_frame
+from windrow.spark.logs.table_log import TableLog
+from windrow.spark.logs.table_streams import of_frame
 from windrow.streams import Ordering
 from windrow.streams.admission.future import Future
 from windrow.streams.entries import PATTERN
@@ -28,30 +28,16 @@ def endless(spark: SparkSession, columns: StructType) -> DataFrame:
     return rows.select(*(F.lit(None).cast(one.dataType).alias(one.name) for one in columns)).where("FALSE")
 
 
-def live_stream(
-    spark: SparkSession,
-    frame: DataFrame,
-    log: TableLog,
-    *,
-    lag: int | datetime.timedelta | None = None,
-    idle: int | None = None,
-    future: int | None = None,
-) -> Stream:
+def live_stream(spark: SparkSession, frame: DataFrame, log: TableLog) -> Stream:
     """A stream over a streaming DataFrame; its `frame` is empty, its `live` has the arriving entries.
 
-    Parameters
-    ----------
-    lag
-        A time, or ticks of the rowtime: how far rows may be below the greatest rowtime seen. Without a lag
-        and a column of bounds, the rowtimes of a producer must not decrease.
-    idle, future
-        In microseconds: the silence after which a producer is idle, and how far rows and bounds may be ahead
-        of the time of their micro-batch before they are quarantined.
+    The processing time of an entry is that of its micro-batch. Without a lag and a column of bounds, the
+    rowtimes of a producer must not decrease.
 
     Raises
     ------
     WindrowError
-        As :func:`windrow.spark.logs.table_log.of_frame`; ``RESERVED_NAME``.
+        As :func:`windrow.spark.logs.table_streams.of_frame`; ``RESERVED_NAME``.
     """
     if log.ptime is not None:
         raise NotSupportedError(
@@ -72,8 +58,10 @@ def live_stream(
         message = f"column name {reserved} is reserved for live streams"
         raise log.wrong(reserved, message, "RESERVED_NAME", hint, "42939")
     nothing = spark.createDataFrame([], frame.schema)
-    # without its column of bounds, which is read below
-    plain = of_frame(nothing, replace(log, producer=None, bound=None, punctuation=None))
+    # without its bounds, which are read below
+    plain = of_frame(
+        nothing, TableLog(log.rowtime, log.unit, on_late=log.on_late, places=log.places, sql=log.sql)
+    )
     scale = plain.scale
     found = {name.lower(): name for name in frame.columns}
     log.refuse_unknown((log.producer, log.bound, log.punctuation), frame.columns)
@@ -95,14 +83,12 @@ def live_stream(
         (ticks(bound) if bound is not None else F.lit(None).cast("bigint")).alias(BOUND),
         *([] if pattern is None else [F.col(quoted(pattern)).cast("string").alias(PATTERN)]),
     )
-    if isinstance(lag, datetime.timedelta):
-        lag = lag // datetime.timedelta(microseconds=1) * 1000 // scale.nanoseconds
-    if lag is not None:
-        ordering = Ordering.lagging(lag)
+    if log.lag is not None:
+        ordering = Ordering.lagging(log.ticks(scale))
     else:
         ordering = Ordering.unordered() if bound is not None else Ordering.ordered()
-    if future is not None:
-        ordering = replace(ordering, future=Future(future, scale.nanoseconds))
+    if log.future is not None:
+        ordering = replace(ordering, future=Future(log.future, scale.nanoseconds))
     empty = plain.frame.select(*map(quoted, names), ROWTIME).withColumns(
         {MICRO_BATCH: F.lit(0).cast("bigint"), PLACE: F.lit(0).cast("bigint")}
     )
@@ -113,6 +99,12 @@ def live_stream(
     if pattern is None and (form := format_of(frame)) is not None:
         files = FileColumns(form, frame.schema, names, found[log.rowtime.lower()], producer_name, bound)
     live = LiveSource(
-        frame.select(*columns), columns, ordering, idle, on_late=log.on_late, declared=declared, files=files
+        frame.select(*columns),
+        columns,
+        ordering,
+        log.idle,
+        on_late=log.on_late,
+        declared=declared,
+        files=files,
     )
-    return replace(plain, frame=empty, columns=names, ties=(MICRO_BATCH, PLACE), live=live)
+    return replace(plain, made_of=None, frame=empty, columns=names, ties=(MICRO_BATCH, PLACE), live=live)
