@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -81,7 +80,7 @@ def of_project(deriving: Deriving, node: plan.Project, judged: bool) -> Derived:
         if one.column is None:
             event = None if node.is_whole else event_of(one, node.scope, facts.events.get)
             if event is None and not node.is_whole and isinstance(node.input, plan.Join):
-                event = _merged(node.input, coalesced(one, node.scope), facts.events)
+                event = _merged(node.input, coalesced(one, node.scope), facts)
                 finalizing += () if event is None else (column.id,)
             events |= {} if event is None else {column.id: event}
             continue
@@ -95,18 +94,21 @@ def of_project(deriving: Deriving, node: plan.Project, judged: bool) -> Derived:
     return made, facts
 
 
-def _merged(
-    join: plan.Join, columns: tuple[str, str] | None, events: Mapping[str, EventColumn]
-) -> EventColumn | None:
-    """The event time of the key of a FULL JOIN: of the columns of both sides, the one that is there."""
+def _merged(join: plan.Join, columns: tuple[str, str] | None, facts: Facts) -> EventColumn | None:
+    """The event time of the key of a FULL JOIN: of the columns of both sides, the one that is there.
+
+    Rows of streams that are late for it are sought at the join. Groups have none: there it is a column of
+    event time like others.
+    """
     if join.kind != "full" or columns is None or not {columns, columns[::-1]} & {*join.keys}:
         return None
-    mine, theirs = (events.get(column) for column in columns)
+    mine, theirs = (facts.events.get(column) for column in columns)
     if mine is None or theirs is None or mine.merges or theirs.merges:
         return None
     if theirs.origin not in mine.origins or mine.origin not in theirs.origins:
         return None
-    return replace(with_peers(mine, [theirs]), is_optional=False, merges=columns)
+    known = with_peers(mine, [theirs])
+    return replace(known, is_optional=False, merges=columns if facts.raw else None)
 
 
 def _pass(known: dict[str, T], source: str, made: str) -> None:
