@@ -120,6 +120,7 @@ def _put_condition(edits: Edits, join: AsOf, stream: Stream, number: int, merged
     """The condition with that on the time; USING becomes ON, and the columns that it merges are added."""
     tokens, alias = edits.tokens, quoted(join.alias)
     time, until = piece_of(tokens, *join.time), f"{alias}.{UNTIL}{number}"
+    time = time if _is_column_name(tokens, join.time) else SqlText.of("(", time, ")")
     since = f"{alias}.{quoted(stream.rowtime or '')}"
     first, last = join.on
     valid = SqlText.of(time, f" >= {since} AND ({until} IS NULL OR ", time, f" < {until})")
@@ -142,6 +143,11 @@ def _put_condition(edits: Edits, join: AsOf, stream: Stream, number: int, merged
     edits.put(first - 2 * join.is_written, "ON ", SqlText.join(" AND ", [*equal, valid]))
 
 
+def _is_column_name(tokens: TokenList, part: Range) -> bool:
+    """Whether a part of a text is the name of a column, with its relation or without."""
+    return tokens[part[0]].is_name and part[1] - part[0] in (1, 3) and tokens[part[1] - 1].is_name
+
+
 def _standing(tokens: TokenList, at: int, text: str) -> SqlText:
     """A text that stands for a token."""
     return SqlText.of(Piece(text, tokens.sql, tokens[at].start, len(tokens[at].text)))
@@ -149,8 +155,13 @@ def _standing(tokens: TokenList, at: int, text: str) -> SqlText:
 
 def _merging(tokens: TokenList, join: AsOf) -> str:
     """The relation of the time, of which USING merges columns with those of the versions."""
-    if join.time[1] - join.time[0] == 3:
-        return tokens[join.time[0]].text
+    relations = {
+        tokens[at].name.lower(): at
+        for at in range(*join.time)
+        if tokens[at].is_name and tokens.is_symbol(at + 1, ".")
+    }
+    if len(relations) == 1:
+        return tokens[next(iter(relations.values()))].text
     place = (join.on[0] - 2, join.on[1] + 1) if join.is_written else join.time
     raise NotSupportedError(
         f"a temporal join by {'USING' if join.is_written else 'NATURAL JOIN'} as of a column without its"
@@ -213,7 +224,7 @@ def _show(edits: Edits, block: Range, joins: Mapping[int, AsOf], merged: Mapping
     shown = {number: join for number, join in joins.items() if join.shows_versions}
     merging = [join for join in joins.values() if join.using]
     sides = {
-        name.lower(): f"{tokens[join.time[0]].text}.{quoted(name)}" for join in merging for name in join.keys
+        name.lower(): f"{_merging(tokens, join)}.{quoted(name)}" for join in merging for name in join.keys
     }
     aliases = {last - 1 for first, last in items if aliased(tokens, (first, last)) is not None}
     brackets = [found for item in items if (found := excepted(tokens, item)) is not None]
@@ -243,7 +254,7 @@ def _show(edits: Edits, block: Range, joins: Mapping[int, AsOf], merged: Mapping
             hidden += [f"{UNTIL}{number}" for number in shown]
         else:
             alias = tokens[first].name.lower()
-            others = [join for join in merging if tokens[join.time[0]].name.lower() == alias]
+            others = [join for join in merging if _merging(tokens, join).strip("`").lower() == alias]
             own = {number: join for number, join in shown.items() if join.alias.lower() == alias}
             keys = {key.lower(): key for join in (*others, *own.values()) if join.using for key in join.keys}
             columns = {
@@ -315,7 +326,8 @@ def _windowed(tokens: TokenList, join: AsOf, stream: Stream, catalog: Catalog) -
             span=tokens.span(join.name, join.after),
             hint="write LEFT JOIN, or a query with EMIT",
         )
-    column = tokens[join.time[1] - 1].name.lower()
+    is_column = _is_column_name(tokens, join.time)
+    column = tokens[join.time[1] - 1].name.lower() if is_column else None
     rowtimes = {(known.rowtime or "").lower() for known in catalog.streams.values()}
     if column not in rowtimes:
         raise NotSupportedError(

@@ -23,11 +23,13 @@ JOINED = """
 """
 
 
-def as_of(ptime, *, outer):
-    """By definition: for each order the last rate of its currency at its rowtime, if that passes."""
+def as_of(ptime, *, outer, before=0):
+    """By definition: for each order the last rate of its currency at its rowtime, or so long before, if that
+    passes.
+    """
     found = []
     for _, ts, currency, amount in (order for order in ORDERS if order[0] <= ptime):
-        known = [rate for rate in RATES if rate[0] <= ptime and rate[1] <= ts]
+        known = [rate for rate in RATES if rate[0] <= ptime and rate[1] <= ts - before]
         known = [rate for rate in known if rate[2] is not None and rate[2] == currency]
         last = max(known, key=lambda rate: rate[1], default=None)
         if last is not None and last[3] > 90:
@@ -77,6 +79,24 @@ def test_each_row_is_joined_with_what_was_valid_then_as_far_as_is_known(session,
         assert table == as_of(at, outer=True)
 
 
+@pytest.mark.parametrize("execution", ["batch", "reference"])
+@pytest.mark.parametrize(
+    "time", ["o.ts - 2 AS r", "o.ts - 2 r", "(o.ts - 2) r", "CAST(LEFT(o.ts - 2, 9) AS INT) AS r"]
+)
+@pytest.mark.usefixtures("interpreted")
+def test_the_time_may_be_an_expression(session, execution, time):
+    session = session if execution == "batch" else declared(session.spark, execution)
+    query = JOINED.format("LEFT").replace("o.ts AS r", time)
+    expected = as_of(END, outer=True, before=2)
+    assert Counter(map(tuple, session.sql(query).collect())) == expected
+    for at, table in tables(session.sql(f"{query} EMIT STREAM AS diff")):
+        assert table == as_of(at, outer=True, before=2)
+    if "CAST" not in time:
+        final = session.sql(f"{query} EMIT STREAM AS diff AFTER WATERMARK").to_arrow().to_pylist()
+        assert Counter(tuple(row.values())[:5] for row in final) == expected
+        assert {row["_diff"] for row in final} == {1}
+
+
 @pytest.mark.usefixtures("interpreted")
 def test_the_table_is_as_of_now_and_rows_are_complete_when_no_version_can_come(session):
     query = JOINED.format("")
@@ -108,6 +128,8 @@ def test_stars_show_no_column_of_ours_and_streams_give_each_row_once(session):
         "FULL EMIT STREAM AS diff",
         "CROSS EMIT STREAM AS diff",
         "CROSS stream",
+        "BEFORE EMIT STREAM AS diff",
+        "BEFORE EMIT STREAM AS diff AFTER WATERMARK",
     ],
 )
 @pytest.mark.usefixtures("interpreted")
@@ -142,6 +164,9 @@ def test_live_too(spark, tmp_path, how):
         query = JOINED.format(kind).replace(on, "USING (currency)" if kind == "FULL" else "")
         query = query.replace("o.currency,", "currency," if kind == "FULL" else "o.currency,")
         expected = Counter(map(tuple, declared(spark.newSession()).sql(query).collect()))
+    elif how.startswith("BEFORE"):
+        how = how.removeprefix("BEFORE ")
+        query, expected = query.replace("o.ts AS r", "o.ts - 2 AS r"), as_of(END, outer=False, before=2)
     text = query.replace("SELECT", "SELECT STREAM", 1) if how == "stream" else f"{query} {how}"
     steps = [frames(0, 5), frames(5, END + 1)]
     envelope = "delta" if how == "stream" else "diff"
@@ -187,6 +212,9 @@ def test_live_too(spark, tmp_path, how):
          "SELECT o.at, o.ts, amount, r.at, r.ts, rate FROM {1:RIGHT}"),
         ("SELECT currency, COUNT(*) AS n FROM {0:FULL} USING (currency) GROUP BY currency",
          "SELECT COALESCE(o.currency, r.currency) AS currency, COUNT(*) AS n FROM {1:FULL} GROUP BY 1"),
+        ("SELECT currency, r.*, o.amount FROM orders AS o JOIN rates FOR SYSTEM_TIME AS OF o.ts + 0 r"
+         " USING (currency)",
+         "SELECT o.currency, r.currency, r.at, r.ts, r.rate, o.amount FROM {1}"),
         ("SELECT * FROM {0:CROSS}", "SELECT o.*, r.at, r.ts, r.currency, rate FROM {2}"),
         ("SELECT amount, rate FROM {0:CROSS} ON r.currency = o.currency", "SELECT amount, rate FROM {1}"),
         ("SELECT * FROM orders AS o NATURAL JOIN versions FOR SYSTEM_TIME AS OF o.ts AS v",
@@ -297,7 +325,13 @@ KEY = "ON r.currency = o.currency"
             f"{JOIN[5:]} o.ts r",
         ),
         (f"SELECT 1 FROM orders o {JOIN} date '2020-01-01' r {KEY}", "INVALID_INSTANT", "date '2020-01-01'"),
-        (f"SELECT 1 FROM orders o {JOIN} (o.ts + 1) r {KEY}", "UNSUPPORTED_CLAUSE", "("),
+        (f"SELECT 1 FROM orders o {JOIN} 1 + 1 r {KEY}", "UNSUPPORTED_CLAUSE", "1 + 1"),
+        (f"SELECT STREAM 1 FROM orders o {JOIN} o.ts + 1 r {KEY}", "UNSUPPORTED_CLAUSE", "o.ts + 1"),
+        (
+            f"SELECT 1 FROM orders o LEFT {JOIN} o.ts + 1 r {KEY} EMIT AFTER WATERMARK",
+            "NEVER_COMPLETE",
+            "WATERMARK",
+        ),
         (f"SELECT 1 FROM orders o {JOIN} o.ts r WHERE TRUE", "PARSE_SYNTAX_ERROR", f"{JOIN[5:]} o.ts"),
         (f"SELECT 1 FROM orders o {JOIN} ts r USING (currency)", "UNSUPPORTED_CLAUSE", "USING (currency)"),
         (

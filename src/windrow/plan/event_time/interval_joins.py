@@ -122,7 +122,8 @@ def _within_interval(node: Join, own: Facts, other: Facts) -> JoinReach | None:
         tokens = tokenize(condition.text.render())
 
         def shifted(item: Range, side: Facts, tokens: TokenList = tokens) -> _Shifted | None:
-            return _shifted(tokens, item, node.scope, side)
+            found = _shifted(tokens, item, node.scope, side)
+            return None if found is None or side.events[found.column].peers else found
 
         for less, greater in _ordered(tokens):
             if (one := shifted(greater, own)) is not None and (two := shifted(less, other)) is not None:
@@ -163,7 +164,7 @@ def _shifted(tokens: TokenList, item: Range, scope: Scope, facts: Facts) -> _Shi
     name = _time_in(tokens, (start, stop))
     column = None if name is None else column_named(tokens, name, scope)
     event = facts.events.get(column or "")
-    if name is None or column is None or event is None or event.mapped != "{t}" or event.peers:
+    if name is None or column is None or event is None or event.mapped != "{t}":
         return None
     if name == (start, stop):
         return _Shifted(column)
@@ -181,17 +182,18 @@ def as_of(facts: Facts, conditions: Iterable[Expression], scope: Scope) -> Facts
     """The facts of rows that a condition limits to the versions valid at a time.
 
     Their event time then includes the stream of the versions. The condition is ``until IS NULL OR time <
-    until``.
+    until``. The time is a rowtime, or before it: the watermark has passed it when it has passed the rowtime.
     """
     for condition in conditions:
         tokens = tokenize(condition.text.render())
         named = any(token.is_name and token.name.startswith(UNTIL) for token in tokens.tokens)
         for start, stop in conjuncts(tokens, 0, len(tokens)) if named else ():
             for less, greater in _compared(tokens, *within(tokens, (start, stop))):
-                time, until = (column_named(tokens, part, scope) for part in (less, greater))
-                event = facts.events.get(time or "")
+                until = column_named(tokens, greater, scope)
+                time = _shifted(tokens, less, scope, facts)
+                event = None if time is None or time.sign == "+" else facts.events[time.column]
                 versions = facts.versions.get(until or "")
-                if event is not None and event.mapped == "{t}" and versions is not None:
+                if event is not None and versions is not None:
                     others = ((origin, None) for origin in sorted(versions))
                     facts = instead(facts, event, replace(event, peers=(*event.peers, *others)))
     return facts

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from windrow.errors import NotSupportedError, ParseError
 from windrow.syntax.cql_clauses import alias_after, begins_relation
+from windrow.syntax.lengths import TIME_UNITS
 from windrow.syntax.nodes import Range
 from windrow.syntax.queries import conjuncts
 from windrow.syntax.query_parts import visible_ctes
@@ -23,6 +24,7 @@ _WORDS = ("FOR", "SYSTEM_TIME", "AS", "OF")
 _JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "ON", "USING"}
 _ENDS = {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "UNION", "EXCEPT",
          "MINUS", "INTERSECT", "EMIT", "ALLOWED", "SORT", "CLUSTER", "DISTRIBUTE"}  # fmt: skip
+_OPERATORS = ("+", "-", "*", "/", "%", "||")
 _KINDS = {"INNER", "LEFT", "RIGHT", "FULL", "OUTER", "CROSS", "NATURAL", "SEMI", "ANTI"}
 
 
@@ -35,7 +37,7 @@ class AsOf:
     name
         The token of the stream.
     time
-        The column of the other side that says as of when.
+        The column of the other side, or an expression over it, that says as of when.
     alias
         Of the versions.
     after
@@ -106,6 +108,8 @@ def pasts(tokens: TokenList, names: Collection[str]) -> list[Past]:
             continue
         name, first = tokens[relation].name.lower(), at + len(_WORDS)
         after = _end_of_instant(tokens, first)
+        if after is not None and any(tokens.is_symbol(after, sign) for sign in _OPERATORS):
+            continue
         is_named = any(cte.name.lower() == name for cte in visible_ctes(tokens, relation))
         if after is None or name not in names or is_named:
             continue
@@ -166,15 +170,15 @@ def as_of_joins(tokens: TokenList, streams: Collection[str]) -> list[AsOf]:
 
 
 def _read(tokens: TokenList, name: int, first: int) -> AsOf:
-    end = first + 1
-    while tokens.is_symbol(end, ".") and end + 1 < len(tokens):
-        end += 2
-    stop = _stop(tokens, end)
+    stop = _stop(tokens, first)
+    end = _end_of_time(tokens, first, stop)
     alias = None if tokens.word(end) in _ENDS else alias_after(tokens, end, stop)
     after = end if alias is None else alias + 1
-    if not tokens[first].is_name or (after < stop and tokens.word(after) not in _JOINS | _ENDS):
-        hint = "name a column of the other side: FOR SYSTEM_TIME AS OF o.ts"
-        raise _refused(tokens, (first, max(end, first + 1)), "as of an expression that is not a column", hint)
+    if not any(tokens[at].is_name for at in range(first, end)) or (
+        after < stop and tokens.word(after) not in _JOINS | _ENDS
+    ):
+        hint = "name a column of the other side: FOR SYSTEM_TIME AS OF o.ts; or put a constant into brackets"
+        raise _refused(tokens, (first, max(end, first + 1)), "as of what reads no column", hint)
     before = name - 1
     while tokens.word(before - 1) in _KINDS:
         before -= 1
@@ -205,6 +209,29 @@ def _read(tokens: TokenList, name: int, first: int) -> AsOf:
     if not keys:
         raise _refused(tokens, on, "without a key", f"compare columns of {known}: ON o.key = {known}.key")
     return AsOf(name, (first, end), known, after, on, tuple(dict.fromkeys(keys)), kind, begin=before)
+
+
+def _end_of_time(tokens: TokenList, first: int, stop: int) -> int:
+    """The end of the expression that says as of when; an alias may follow it, with AS or without."""
+    for end in tokens.level(first, stop):
+        word = tokens.word(end)
+        is_call = word in ("LEFT", "RIGHT") and tokens.is_symbol(end + 1, "(")
+        if is_call or tokens.is_symbol(end - 1, "."):
+            continue
+        if word in _JOINS | _ENDS | {"AS"} or tokens.is_symbol(end, ",") or tokens.is_symbol(end, ";"):
+            break
+    else:
+        end = stop
+    return end - (tokens.word(end) != "AS" and _is_alias(tokens, first, end - 1))
+
+
+def _is_alias(tokens: TokenList, first: int, at: int) -> bool:
+    """Whether a token after an expression is its alias: it is a name after a value, and no unit of time."""
+    if at <= first or not tokens[at].is_name or tokens.word(at) == "END":
+        return False
+    is_value = tokens[at - 1].kind in (TokenKind.STRING, TokenKind.NUMBER)
+    is_unit = is_value and tokens.word(at).removesuffix("S") in {*TIME_UNITS, "MONTH", "YEAR"}
+    return not is_unit and (is_value or tokens[at - 1].is_name or tokens.is_symbol(at - 1, ")"))
 
 
 def _stop(tokens: TokenList, at: int) -> int:
