@@ -64,9 +64,9 @@ def table(entries):
     )
 
 
-def recorded(spark, logs, lag, before=()):
+def recorded(spark, logs, lag, before=(), execution="batch"):
     """A session with streams of the rows that are admitted, and what these statements make."""
-    session = Session(spark)
+    session = Session(spark, execution=execution)
     for name, entries in logs.items():
         _record(session, name, entries, lag)
     for statement in before:

@@ -18,6 +18,7 @@ from windrow.syntax.cql_clauses import (
     ToStream,
     alias_after,
     begins_relation,
+    is_changelog,
     named_columns,
     parse_stream_window,
     parse_to_stream,
@@ -31,6 +32,7 @@ from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import TokenList
 
 __all__ = [
+    "CHANGELOG",
     "ChangelogOf",
     "Continuous",
     "Input",
@@ -40,6 +42,10 @@ __all__ = [
     "StreamQuery",
     "WindowedStream",
 ]
+
+
+CHANGELOG = "CHANGELOG"
+"""The kind of a stream of changes."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,12 @@ class WindowedStream:
         """Whether no window is written: its rows as they arrive, as of ``[NOW]``."""
         return self.window.tokens[0] == self.window.tokens[1]
 
+    @property
+    def is_each_change(self) -> bool:
+        """Whether it has each change of CHANGELOG OF at its instant alone, whatever the unit."""
+        is_of_changes = isinstance(self.source, StreamQuery) and self.source.kind == CHANGELOG
+        return is_of_changes and self.is_bare and self.window.is_now
+
 
 @dataclass(frozen=True)
 class NamedRelation:
@@ -74,12 +86,21 @@ class NamedRelation:
 
 @dataclass(frozen=True)
 class ChangelogOf:
-    """``CHANGELOG OF (query) [KEY (columns)]``: a static table."""
+    """``CHANGELOG OF (query) [KEY (columns)]`` without a window: a static table."""
 
     key: str
     query: Query
     key_columns: tuple[tuple[str, Span], ...]
     span: Span
+
+    @property
+    def stream(self) -> StreamQuery:
+        """The changes as a stream."""
+        return StreamQuery(CHANGELOG, self.query, self.key_columns, self.span)
+
+    def windowed(self, window: StreamWindowClause) -> WindowedStream:
+        """A window of the changes."""
+        return WindowedStream(self.key, self.stream, window, (), None, None, self.span)
 
 
 Input = WindowedStream | NamedRelation | ChangelogOf
@@ -112,7 +133,8 @@ class Query:
 class StreamQuery:
     """ISTREAM, DSTREAM or RSTREAM of a relation; rows differ by the columns `using`, or by all.
 
-    `names` are those of its columns in a WITH list.
+    Or its changes as rows, `CHANGELOG`; `using` are then the columns of KEY. `names` are those of its columns
+    in a WITH list.
     """
 
     kind: str
@@ -192,6 +214,8 @@ class Reader:
         """
         while self.tokens.is_symbol(start, "(") and self.tokens.partner[start] == stop - 1:
             start, stop = start + 1, stop - 1
+        if is_changelog(self.tokens, start):
+            return self._changelog(start)[0].stream
         found = parse_to_stream(self.tokens, start, stop)
         if found is not None:
             return self.stream(found)
@@ -300,12 +324,12 @@ class Reader:
         refuse_alias_before(tokens, index)
         if tokens.is_symbol(index - 1, "."):
             return None
-        if (
-            tokens.word(index) == "CHANGELOG"
-            and tokens.word(index + 1) == "OF"
-            and tokens.is_symbol(index + 2, "(")
-        ):
-            return self._changelog(index, stop)
+        if is_changelog(tokens, index):
+            changes, after = self._changelog(index)
+            if tokens.is_symbol(after, "["):
+                return self._windowed(index, after, stop)
+            known = self.inputs.get((index, after), changes)
+            return self._placed((index, after), known, None, stop)
         bracket = self._bracket_after(index, stop)
         if bracket is not None:
             return self._windowed(index, bracket, stop)
@@ -461,7 +485,8 @@ class Reader:
             raise _relation_provided(tokens, tokens.span(index, bracket), "the query")
         return found, None
 
-    def _changelog(self, index: int, stop: int) -> tuple[SqlText, int]:
+    def _changelog(self, index: int) -> tuple[ChangelogOf, int]:
+        """CHANGELOG OF that begins at a token, and the token after it."""
         tokens, after = self.tokens, self.tokens.partner[index + 2] + 1
         columns: tuple[tuple[str, Span], ...] = ()
         if tokens.word(after) == "KEY" and tokens.is_symbol(after + 1, "("):
@@ -474,7 +499,14 @@ class Reader:
         query = self._query(prefix, inside.text, *inside.tokens)
         if not query.is_temporal:
             raise _not_temporal(tokens, span)
-        return self._placed((index, after), ChangelogOf(self._key(index), query, columns, span), None, stop)
+        return ChangelogOf(self._key(index), query, columns, span), after
+
+    def over_changes(self, query: Query, window: StreamWindowClause) -> tuple[Reader, Query]:
+        """A query of tables of changes as one over such windows of streams of changes."""
+        items = {item.key: item.windowed(window) for item in query.inputs if isinstance(item, ChangelogOf)}
+        inputs = {at: items.get(item.key, item) for at, item in self.inputs.items()}
+        windows = tuple(items.get(item.key, item) for item in query.inputs)
+        return replace(self, inputs=inputs), replace(query, inputs=windows)
 
     def _placed(self, at: Range, item: Input, name: str | None, stop: int) -> tuple[SqlText, int]:
         """The input's key in place of its text, under its name in the query."""

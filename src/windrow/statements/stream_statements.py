@@ -28,7 +28,7 @@ from windrow.spark.live import (
     is_blocking,
     live_stream,
     live_streams,
-    refuse_expanded_changes,
+    over_streams_of_changes,
 )
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.logs.table_log import TableLog
@@ -205,12 +205,9 @@ def _run_query(
     if as_live is not None and isinstance(query, Query) and not query.is_temporal:
         if view is not None and as_live.is_endless:
             raise _no_view_of_changes(tokens, query)
-        try:
-            refuse_expanded_changes(gateway, runner, query, reader)
-        except NotSupportedError:
-            if is_endless:
-                raise
-            as_live = None  # over recorded rows it is a table
+        over, changes = over_streams_of_changes(gateway, runner, query, reader)
+        is_table = isinstance(changes, StreamQuery)
+        as_live = replace(as_live, reader=over, query=changes, is_table=is_table)
     result = runner.run(query)
     plan = explain_continuous(gateway, query, runner.plans, only_live=is_endless and view is None)
     names = tuple(result.columns if isinstance(result, DataFrame) else result.visible_names)

@@ -18,6 +18,7 @@ __all__ = [
     "ToStream",
     "alias_after",
     "begins_relation",
+    "is_changelog",
     "lists_rows",
     "named_columns",
     "parse_stream_window",
@@ -148,6 +149,10 @@ def _source_before(tokens: TokenList, bracket: int) -> int:
     at = bracket - 1
     if tokens.is_symbol(at, ")"):
         at = tokens.partner[at]
+        if tokens.word(at - 1) == "KEY" and tokens.is_symbol(at - 2, ")"):
+            at = tokens.partner[at - 2]
+        if is_changelog(tokens, at - 2):
+            return at - 2
         if tokens.word(at - 1) == "USING" and tokens.word(at - 2) in ("DIFFERENCE", "DIFFERENCES"):
             at -= 3
             at = tokens.partner.get(at, at)
@@ -155,6 +160,12 @@ def _source_before(tokens: TokenList, bracket: int) -> int:
     while tokens.is_symbol(at - 1, ".") and at >= 2:
         at -= 2
     return at
+
+
+def is_changelog(tokens: TokenList, index: int) -> bool:
+    """Whether CHANGELOG OF (…) begins at a token."""
+    words = tokens.word(index), tokens.word(index + 1)
+    return words == ("CHANGELOG", "OF") and tokens.is_symbol(index + 2, "(")
 
 
 def begins_relation(tokens: TokenList, index: int) -> bool:

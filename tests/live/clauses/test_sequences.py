@@ -437,9 +437,9 @@ REFUSED = [
         "v",
     ),
     (
-        "UNSUPPORTED_STREAM",
-        "SELECT k, COUNT(*) FROM CHANGELOG OF (SELECT k, MAX(v) AS v FROM s [NOW] GROUP BY k) GROUP BY k",
-        "GROUP",
+        "UNSUPPORTED_STREAM",  # it has the changes of later instants too
+        "SELECT c.k FROM CHANGELOG OF (SELECT k FROM s [NOW]) AS c JOIN s [NOW] AS n ON c.k = n.k",
+        "CHANGELOG OF (SELECT k FROM s [NOW])",
     ),
     (
         "UNSUPPORTED_STREAM",

@@ -18,7 +18,7 @@ from windrow.spark.live.plans.read_names import live_streams
 from windrow.spark.live.plans.sequence_view import APART, SequenceView
 from windrow.spark.live.plans.whole_streams_plan import NOT_CLOSED, WholeStreamsPlan
 from windrow.spark.live.query import LiveQuery
-from windrow.spark.live.reading.changelog_of import refuse_expanded_changes
+from windrow.spark.live.reading.changelog_of import over_streams_of_changes
 from windrow.spark.live.reading.whole_stream_queries import is_blocking
 from windrow.spark.live.session_queries import Insert, Listeners, LiveQueries
 from windrow.spark.live.sinks.into_stream import IntoStream
@@ -55,8 +55,8 @@ __all__ = [
     "is_blocking",
     "live_stream",
     "live_streams",
+    "over_streams_of_changes",
     "plan_of_clauses",
-    "refuse_expanded_changes",
     "streaming",
     "streaming_late",
     "unbounded_by_tasks",

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from windrow.algebra.continuous import (
+    CHANGELOG,
     ChangelogOf,
     Continuous,
     NamedRelation,
@@ -26,7 +27,7 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import Stream
 from windrow.spark.relations.carried import why_not_carried
-from windrow.spark.relations.changelog import changelog
+from windrow.spark.relations.changelog import changelog, changes_as_stream
 from windrow.spark.relations.relation_of_plan import plan_of, relation_of_plan
 from windrow.spark.relations.snapshots import by_snapshots
 from windrow.spark.relations.stream_windows import Sizes, windowed
@@ -129,8 +130,11 @@ class Runner:
         return self.gateway.sql(query.text, tables)
 
     def stream(self, query: StreamQuery, scale: TimeScale) -> Stream:
-        """The stream of ISTREAM, DSTREAM or RSTREAM."""
+        """The stream of ISTREAM, DSTREAM or RSTREAM, or of changes."""
         relation = self.relation(query.query, scale)
+        if query.kind == CHANGELOG:
+            with self.gateway.translated():
+                return changes_as_stream(relation, self.scale_of(query), query.using)
         known = {name.lower(): column for name, column in zip(relation.names, relation.columns, strict=True)}
         using = []
         for name, span in query.using:

@@ -11,14 +11,16 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.errors import AnalysisError, Span, UsageError, no_column, refuse_unknown
 from windrow.plan.arrow_types import is_orderable
 from windrow.plan.event_time import HIDDEN
+from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.time_varying_relation import AT, DIFF, TimeVarying
 
-__all__ = ["ENVELOPES", "as_cql", "as_delta", "changelog", "one_sql"]
+__all__ = ["ENVELOPES", "as_cql", "as_delta", "changelog", "changes_as_stream", "key_columns", "one_sql"]
 
 ENVELOPES = ("delta", "op", "diff", "cql")
 """The envelopes of a changelog."""
 
 _WITH_UPDATES = ("delta", "op")
+_OF_DELTA = ("_change_type", "_commit_version", "_commit_timestamp")
 _KIND = "__kind"
 _NUMBER = "__number"
 _DELETE, _UPDATE, _INSERT = 0, 1, 2
@@ -62,7 +64,7 @@ def changelog(
             hint=f"leave the key out, or use one of {', '.join(_WITH_UPDATES)}",
         )
     changes = relation.changes()
-    keys = _keys(changes, relation.columns, relation.names, key)
+    keys = key_columns(changes, relation.columns, relation.names, key)
     rows = [F.col(column) for column in relation.columns]
     if envelope == "diff":
         visible = changes.orderBy(AT, DIFF) if ordered else changes
@@ -81,6 +83,35 @@ def changelog(
     return _as_cql(copies, relation.columns, relation.scale)
 
 
+def changes_as_stream(
+    relation: TimeVarying, scale: TimeScale, key: Sequence[tuple[str, Span | None]] = ()
+) -> Stream:
+    """The changes of a relation as the rows of a stream, at their instants; those of one are ordered by their
+    values.
+
+    Parameters
+    ----------
+    scale
+        The unit of their versions and times.
+    """
+    factor = scale.nanoseconds // relation.scale.nanoseconds
+    columns, changes = relation.columns, relation.changes()
+    copies = changes if relation.net_by is not None else _copies(changes)
+    if key:
+        copies = _with_updates(copies, key_columns(changes, columns, relation.names, key), columns)
+    version = F.expr(f"{AT} DIV {factor}L")
+    at = F.expr(scale.to_column("__version"))
+    kind = _delta_word(updates=bool(key)).alias("__change")
+    rows = copies.withColumn("__version", version).select(*columns, kind, "__version", at.alias("__time"), AT)
+    kinds = {field.name: field.dataType for field in rows.schema}
+    ordered = [name for name in (*columns, "__change") if is_orderable(kinds[name])]
+    ties = {f"__tie{number}": F.col(name) for number, name in enumerate(ordered)}
+    names = (*relation.names, *_OF_DELTA)
+    relation.refuse_twice(names)
+    frame = rows.withColumns(ties).toDF(*names, ROWTIME, *ties)
+    return Stream(frame, names, relation.scale, tuple(ties), sources=relation.streams)
+
+
 def as_delta(
     changes: DataFrame,
     columns: Sequence[str],
@@ -89,7 +120,7 @@ def as_delta(
     key: Sequence[tuple[str, Span | None]] = (),
 ) -> DataFrame:
     """Changes with `AT` and `DIFF` in the envelope ``"delta"``, as :func:`changelog` has it."""
-    keys = _keys(changes, columns, names, key)
+    keys = key_columns(changes, columns, names, key)
     copies = _copies(changes)
     if key:
         copies = _with_updates(copies, keys, list(columns))
@@ -99,10 +130,12 @@ def as_delta(
 def _as_delta(
     copies: DataFrame, columns: Sequence[str], names: Sequence[str], scale: TimeScale, *, updates: bool
 ) -> DataFrame:
-    kind = _word(["delete", "update_preimage", "update_postimage", "insert"], updates=updates)
-    ours = ("_change_type", "_commit_version", "_commit_timestamp")
     at = F.expr(scale.to_column(AT))
-    return copies.select(*map(F.col, columns), kind, AT, at).toDF(*names, *ours)
+    return copies.select(*map(F.col, columns), _delta_word(updates=updates), AT, at).toDF(*names, *_OF_DELTA)
+
+
+def _delta_word(*, updates: bool) -> Column:
+    return _word(["delete", "update_preimage", "update_postimage", "insert"], updates=updates)
 
 
 def _copies(changes: DataFrame) -> DataFrame:
@@ -147,7 +180,7 @@ def _with_updates(copies: DataFrame, keys: list[str], columns: list[str]) -> Dat
     return numbered.withColumn(_KIND, kind)
 
 
-def _keys(
+def key_columns(
     changes: DataFrame, columns: Sequence[str], names: Sequence[str], key: Sequence[tuple[str, Span | None]]
 ) -> list[str]:
     """The internal columns of a key."""

@@ -164,6 +164,25 @@ class TimeVarying:
 
     # -- streams -------------------------------------------------------------------------------------
 
+    @staticmethod
+    def refuse_twice(names: Sequence[str]) -> None:
+        """Refuse a stream that has two columns with the same name.
+
+        Raises
+        ------
+        AnalysisError
+            ``DUPLICATE_COLUMN``.
+        """
+        named = [name.lower() for name in names]
+        twice = next((name for name in names if named.count(name.lower()) > 1), None)
+        if twice is not None:
+            raise AnalysisError(
+                f"a stream has two columns {twice}",
+                condition="DUPLICATE_COLUMN",
+                sqlstate="42711",
+                hint="rename one of them with AS",
+            )
+
     def stream(self, kind: str, using: Sequence[str] = ()) -> Stream:
         """The stream of inserts (ISTREAM), of deletes (DSTREAM), or of all rows at each instant (RSTREAM).
 
@@ -174,15 +193,7 @@ class TimeVarying:
         using
             The internal columns by which rows differ; by default all.
         """
-        named = [name.lower() for name in self.names]
-        twice = next((name for name in self.names if named.count(name.lower()) > 1), None)
-        if twice is not None:
-            raise AnalysisError(
-                f"a stream has two columns {twice}",
-                condition="DUPLICATE_COLUMN",
-                sqlstate="42711",
-                hint="rename one of them with AS",
-            )
+        self.refuse_twice(self.names)
         if kind == "RSTREAM":
             if using:
                 raise NotSupportedError(

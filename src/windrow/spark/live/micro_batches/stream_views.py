@@ -53,7 +53,9 @@ class _View:
         self._names = plan.catalog.definitions[name].names
         self._columns = WindowedColumns(gateway, plan.catalog, windowed, self._stream.scale)
         folder = checkpoint.folder.resolve()
-        self._relation = WindowedRelation(gateway, windowed, folder, self._columns.rows, f".{name}")
+        self._relation = WindowedRelation(
+            gateway, windowed, folder, self._columns.rows, self._stream.scale, f".{name}"
+        )
         self._reached: int | None = None
 
     def output(self, span: InstantSpan) -> StreamOutput:

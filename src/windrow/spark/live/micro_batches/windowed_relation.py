@@ -40,11 +40,10 @@ from windrow.spark.analysis.collations import ranked
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.stored_tables import stored_tables
-from windrow.spark.live.operators.envelopes import copies
+from windrow.spark.live.operators.envelopes import changes_as_rows, copies, copies_of
 from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
 from windrow.spark.logs.session_streams import ROWTIME, Stream
-from windrow.spark.relations.changelog import as_delta
 from windrow.spark.relations.stream_windows import falls, wrong_distance
 from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.syntax.sqltext import quoted
@@ -68,6 +67,8 @@ class WindowedRelation:
         The folder of the checkpoint.
     retained
         The retained columns of whole rows, for a window.
+    scale
+        The unit of the query's instants.
     name
         The name of the window that reads the query's stream; empty for the started query.
     """
@@ -78,23 +79,21 @@ class WindowedRelation:
         windowed: WindowedQuery,
         checkpoint: Path,
         retained: Callable[[WindowedSide, pa.Table], pa.Table],
+        scale: TimeScale,
         name: str = "",
     ) -> None:
         self._gateway, self._windowed, self._checkpoint = gateway, windowed, checkpoint
-        self._retained, self._name = retained, name
+        self._retained, self._scale, self._name = retained, scale, name
         self._standing, self._has_begun = Standing(), False
         self._inner = {
-            side.name: WindowedRelation(gateway, side.made.query, checkpoint, retained, side.name)
+            side.name: WindowedRelation(gateway, side.made.query, checkpoint, retained, scale, side.name)
             for side in windowed.sides
             if side.made is not None and side.made.query is not None
         }
-        self._parts = [
-            WindowedRelation(gateway, part.query, checkpoint, retained, part.key) for part in windowed.parts
-        ]
 
     def begin(self, states: States, frontier: int | None, origin: int | None) -> None:
         """Restore the relation at a frontier, from the state of the windows."""
-        for inner in (*self._inner.values(), *self._parts):
+        for inner in self._inner.values():
             inner.begin(states, frontier, origin)
         self._standing, self._has_begun = Standing(), frontier is not None
         if self._windowed.over_windows is None or self._windowed.passes_on:
@@ -161,37 +160,26 @@ class WindowedRelation:
         count = pa.array(np.ones(len(at), np.int64))
         return pa.Table.from_arrays([*columns, at, count], names=[*columns_of(windowed.names), AT, DIFF])
 
-    def over_changelogs(
-        self, states: States, number: int, times: Times, origin: int, scale: TimeScale
-    ) -> tuple[States, DataFrame]:
-        """The same for a query over changelogs, with the rows that it computes from the changes."""
-        frames, text = {}, self._windowed.text
-        assert text is not None
-        for part, relation in zip(self._windowed.parts, self._parts, strict=True):
-            states, found = relation.advance(states, number, times, origin)
-            columns = columns_of(part.query.names)
-            kinds = zip(columns, part.query.result, strict=True)
-            schema = StructType([StructField(name, field.dataType) for name, field in kinds])
-            schema = schema.add(AT, LongType()).add(DIFF, LongType())
-            frame = frame_of_collected(self._gateway.spark, found, schema)
-            frames[part.key] = as_delta(frame, columns, part.query.names, scale, part.columns)
-        return states, self._gateway.sql(text, frames)
-
     def stream(
         self, states: States, number: int, times: Times, origin: int, names: Sequence[str]
     ) -> tuple[States, pa.Table]:
-        """The same for a query that makes a stream, with its rows in order and with `ROWTIME`."""
+        """The same for a query that makes a stream, with its rows in order and `ROWTIME`."""
         states, found = self.advance(states, number, times, origin)
+        keys = [AT, *(field.name for field in self._result if is_orderable(field.dataType))]
+        form = self._windowed.as_rows
+        if form is not None:
+            compared = self._compared(copies_of(found))
+            rows = changes_as_rows(copies_of(found), compared, form.key, keys[1:], self._scale, form.scale)
+            return states, rows.rename_columns([*names, ROWTIME])
         rows = copies(found, self._windowed.sign)
         own = columns_of(self._windowed.names)
-        keys = [AT, *(field.name for field in self._result if is_orderable(field.dataType))]
         order, _ = sorted_partitions(self._compared(rows), (), tuple(map(SortKey, keys)))
         rows = rows if order is None else rows.take(pa.array(order))
         return states, rows.select([*own, AT]).rename_columns([*names, ROWTIME])
 
     def first(self, until: int) -> int | None:
         """The first rowtime of the recorded streams before an instant."""
-        firsts = [inner.first(until) for inner in (*self._inner.values(), *self._parts)]
+        firsts = [inner.first(until) for inner in self._inner.values()]
         for side in self._windowed.sides:
             if side.made is not None and side.made.query is None:
                 rows = _recorded(side.made.stream, Times(None, until))

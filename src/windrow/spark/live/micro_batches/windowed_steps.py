@@ -79,6 +79,7 @@ class WindowedSteps(Steps[CollectedBatch]):
             self._windowed,
             self._context.checkpoint.folder.resolve(),
             self._columns.rows,
+            self._context.scale,
         )
         self._behind: ClausesBehind | None = None
         if plan.follows:
@@ -252,13 +253,14 @@ class WindowedSteps(Steps[CollectedBatch]):
         self, groups: Operated, states: Mapping[str, InputState], frontier: int, number: int
     ) -> dict[str, InputState]:
         """The retained rows after a micro-batch; without the rows of groups whose state is written now."""
-        ((name, state),) = states.items()
+        (side,) = self._windowed.sides
+        name, state = side.name, states[side.name]
         if not Carried.is_due(self._carried, len(state.retained)):
             return dict(states)
         checkpoint = self._context.checkpoint
         self._carried = self._in_chunks.write(checkpoint, number, frontier, groups.retained, groups.state)
         none = np.zeros(len(state.retained), bool)
-        return {name: replace(state, retained=state.retained.where(none))}
+        return {**states, name: replace(state, retained=state.retained.where(none))}
 
     def _waiting(self, states: Mapping[str, InputState]) -> int:
         """How many rows of streams that only windows read are buffered; for a stream with two windows,
@@ -275,13 +277,11 @@ class WindowedSteps(Steps[CollectedBatch]):
         number: int,
         times: Times,
         origin: int,
-    ) -> tuple[dict[str, InputState], pa.Table | DataFrame]:
-        """The state after a micro-batch, and its output: changes, or rows computed from them."""
+    ) -> tuple[dict[str, InputState], pa.Table]:
+        """The state after a micro-batch, and its changes."""
         if self._windowed.passes_on:
             return self._passed_on(states, new_rows, number, times)
         whole = _with(states, new_rows, number)
-        if self._windowed.parts:
-            return self._relation.over_changelogs(whole, number, times, origin, self._context.scale)
         return self._relation.advance(whole, number, times, origin, self._goes_on)
 
     def _passed_on(
@@ -298,17 +298,15 @@ class WindowedSteps(Steps[CollectedBatch]):
 
     # -- what goes out -------------------------------------------------------------------------------
 
-    def _output(self, changed: pa.Table | DataFrame, until: int) -> RowsForSink | RowsForStream:
+    def _output(self, changed: pa.Table, until: int) -> RowsForSink | RowsForStream:
         """The output of a micro-batch in the form of the sink."""
         windowed, context = self._windowed, self._context
         if isinstance(context.sink, IntoStream):
-            assert isinstance(changed, pa.Table)
             return RowsForStream(self._as_stream(copies(changed, windowed.sign)), until)
-        if isinstance(changed, DataFrame):
-            return RowsForSink(changed, changed.schema)
         scale = context.scale
         if windowed.kind is not None:
             table = inserted(changed, windowed.names, scale, windowed.sign)
+            table = table.drop_columns([table.column_names[0]]) if self._plan.is_table else table
         elif context.envelope in IN_MEMORY:
             table = enveloped(changed, windowed.names, scale, context.envelope)
         else:

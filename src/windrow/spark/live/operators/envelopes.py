@@ -9,9 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.algebra.time_scale import TimeScale
+from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.relation import AT, DIFF
 
-__all__ = ["IN_MEMORY", "copies", "copies_of", "enveloped", "inserted"]
+__all__ = ["IN_MEMORY", "changes_as_rows", "copies", "copies_of", "enveloped", "inserted"]
+
+_KIND = "__kind"
 
 IN_MEMORY = ("delta", "op", "diff")
 """The envelopes that need no Spark expression."""
@@ -49,6 +52,61 @@ def inserted(changes: pa.Table, names: Sequence[str], scale: TimeScale, sign: in
     name = "rowtime" if "rowtime" not in {known.lower() for known in names} else "_rowtime"
     rows = changes.drop_columns([AT, DIFF]).columns
     return pa.Table.from_arrays([as_instants(changes.column(AT), scale), *rows], names=[name, *names])
+
+
+def changes_as_rows(
+    changes: pa.Table,
+    compared: pa.Table,
+    key: Sequence[str],
+    order: Sequence[str],
+    scale: TimeScale,
+    own: TimeScale,
+) -> pa.Table:
+    """Changes, a row for each copy, as the rows of ``CHANGELOG OF``, followed by the instants.
+
+    Those of one instant are in the order of their values.
+
+    Parameters
+    ----------
+    compared
+        The same rows with the values by which they are compared.
+    key
+        The columns of KEY.
+    order
+        The columns that order rows.
+    scale, own
+        The unit of the instants, and that of versions and times.
+    """
+    kind = _kinds(compared, key, order) if key else _words(changes, "delete", "insert")
+    place, _ = sorted_partitions(
+        compared.append_column(_KIND, kind), (), tuple(map(SortKey, (AT, *order, _KIND)))
+    )
+    rows = changes.drop_columns([AT, DIFF])
+    at = changes.column(AT)
+    version = pc.divide(at, own.nanoseconds // scale.nanoseconds)
+    ours = {"__change": kind, "__version": version, "__time": as_instants(version, own), AT: at}
+    for name, column in ours.items():
+        rows = rows.append_column(name, column)
+    return rows if place is None else rows.take(pa.array(place))
+
+
+def _kinds(compared: pa.Table, key: Sequence[str], order: Sequence[str]) -> pa.Array:
+    """The kinds of changes with a key: those that leave and enter at one instant are updates, in pairs."""
+    enters = compared.column(DIFF).to_numpy() > 0
+    signed = compared.drop_columns([DIFF]).append_column(DIFF, pa.array(enters))
+    place, bounds = sorted_partitions(signed, (AT, *key), tuple(map(SortKey, (DIFF, *order))))
+    place = np.arange(len(enters)) if place is None else place
+    sizes = np.diff(bounds)
+    entered = np.concatenate([[0], np.cumsum(enters[place])])
+    entering = entered[bounds[1:]] - entered[bounds[:-1]]
+    leaving = sizes - entering
+    number = np.arange(len(enters)) - np.repeat(bounds[:-1], sizes)
+    number -= np.where(enters[place], np.repeat(leaving, sizes), 0)
+    updated = np.zeros(len(enters), bool)
+    updated[place] = number < np.repeat(np.minimum(entering, leaving), sizes)
+    words = ["delete", "insert", "update_preimage", "update_postimage"]
+    codes = enters.astype(np.int8) + 2 * updated.astype(np.int8)
+    return pa.DictionaryArray.from_arrays(codes, words).cast(pa.string())
 
 
 def copies_of(changes: pa.Table) -> pa.Table:

@@ -27,11 +27,12 @@ from windrow.spark.live.reading.beside import Beside
 from windrow.spark.live.reading.closed_keys import bounding_ends, ends_of_windows
 from windrow.spark.live.reading.moved_rowtime import MovedRowtime, UnknownRowtimeError, moved_rowtime
 from windrow.spark.live.reading.origins import enters_at_rowtime, passes_on, read_live, shows_instant
-from windrow.spark.live.reading.windowed_queries import planned_windows, scale_of
+from windrow.spark.live.reading.windowed_queries import planned_windows
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.live.reading.windows_of_query import QueryWindow, windows_of
 from windrow.spark.logs.clause_view import ClauseSource, Ends, Unbounded
 from windrow.spark.logs.session_streams import ROWTIME
+from windrow.spark.recorded.continuous_queries import Runner
 from windrow.streams import FOREVER, NamedStream, Ordering
 from windrow.syntax.canonical_text import canonical_text
 from windrow.syntax.tokens import tokenize
@@ -351,14 +352,23 @@ class RowtimePlan(LivePlan):
 
 @dataclass(frozen=True)
 class ContinuousPlan(RowtimePlan, ReaderPlan):
-    """A CQL query."""
+    """A CQL query.
+
+    Attributes
+    ----------
+    names
+        The columns of its output.
+    is_table
+        Whether its rows are emitted without rowtimes, as those of a table.
+    """
 
     names: tuple[str, ...] = ()
+    is_table: bool = False
 
     @cached_property
     def scale(self) -> TimeScale:
         """The unit of instants."""
-        return scale_of(self.gateway, self.catalog, self.reader, self.query)
+        return Runner(self.gateway, self.catalog, self.reader, "batch").scale_of(self.query)
 
     @property
     def columns(self) -> list[str]:
@@ -368,11 +378,11 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
     @property
     def is_relation(self) -> bool:
         """Whether it changes over time."""
-        return not isinstance(self.query, StreamQuery) and self.query.is_temporal
+        return not isinstance(self.query, StreamQuery)
 
     def refuse_no_stream(self) -> None:
         """Refuse a relation."""
-        if not isinstance(self.query, StreamQuery):
+        if self.is_relation or self.is_table:
             raise AnalysisError(
                 "a relation cannot be inserted into a named stream",
                 condition="RELATION_WHERE_STREAM_IS_NEEDED",

@@ -23,7 +23,7 @@ _GROUPS = "groups"
 def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
     """The punctuation that ends the partitions of its windows, its groups, and the keys of its joins."""
     found: dict[str, Ends] = {}
-    if windowed.over_windows is not None or windowed.parts:  # whose operators need nothing
+    if windowed.over_windows is not None:  # whose operators need nothing
         return found
     if any(side.window.row_slide > 1 for side in windowed.sides):  # a group of rows goes as a whole
         return found

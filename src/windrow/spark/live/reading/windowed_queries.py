@@ -14,16 +14,16 @@ from dataclasses import replace
 from pyspark.sql.types import LongType, StructField, StructType
 
 from windrow.algebra.continuous import (
+    CHANGELOG,
     ChangelogOf,
     Continuous,
     NamedRelation,
-    Query,
     Reader,
     StreamQuery,
 )
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import NotSupportedError, WindrowError
-from windrow.kernels.incremental import BracketWindow, WindowOperator
+from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.kernels.incremental import BracketWindow
 from windrow.plan.reader import QueryReader
 from windrow.plan.reasons import Reason
 from windrow.plan.rules import applied
@@ -32,15 +32,15 @@ from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.operators.known_streams import KnownStreams, is_live
 from windrow.spark.live.reading.window_lowering import WindowLowering
-from windrow.spark.live.reading.windowed_query import ChangelogPart, MadeStream, WindowedQuery
+from windrow.spark.live.reading.windowed_query import ChangesAsRows, MadeStream, WindowedQuery
 from windrow.spark.live.reading.windows_of_query import InnerQuery, windows_of
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.recorded.continuous_queries import Runner
-from windrow.spark.relations.changelog import as_delta
-from windrow.spark.relations.time_varying_relation import AT, DIFF, columns_of
+from windrow.spark.relations.changelog import as_delta, key_columns
+from windrow.spark.relations.time_varying_relation import AT, DIFF, TimeVarying, columns_of
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["planned_windows", "scale_of"]
+__all__ = ["planned_windows"]
 
 
 def planned_windows(
@@ -59,6 +59,7 @@ def planned_windows(
         bracket = window.item.window
         sizes = Runner(gateway, catalog, window.reader, "batch").sizes(window.item, scale)
         length = sizes.granularity if bracket.is_now else sizes.range_
+        length = 1 if window.item.is_each_change else length
         windows[window.key] = BracketWindow(
             ROWTIME, length, sizes.slide, bracket.rows, row_slide=bracket.row_slide or 1
         )
@@ -74,29 +75,16 @@ def planned_windows(
     )
 
 
-def scale_of(gateway: Gateway, catalog: Catalog, reader: Reader, query: Continuous) -> TimeScale:
-    """The unit of a live query's instants.
-
-    Raises
-    ------
-    NotSupportedError
-        ``UNSUPPORTED_STREAM`` for changelogs in several units.
-    """
-    runner = Runner(gateway, catalog, reader, "batch")
-    if not isinstance(query, Query) or not query.inputs or query.is_temporal:
-        return runner.scale_of(query)
-    changelogs = [item for item in query.inputs if isinstance(item, ChangelogOf)]
-    first, *others = [runner.scale_of(item.query) for item in changelogs]
-    for item, scale in zip(changelogs[1:], others, strict=True):
-        if scale != first:
-            raise NotSupportedError(
-                "a query over changelogs of live relations in different units is not supported",
-                condition="UNSUPPORTED_STREAM",
-                sql=reader.tokens.sql,
-                span=item.span,
-                hint="start the relation itself: its output is its changelog",
-            )
-    return first
+def _of_later_instants(reader: Reader, item: ChangelogOf) -> NotSupportedError:
+    """The error for a table of all changes, also of later instants, in a relation that varies in time."""
+    return NotSupportedError(
+        "CHANGELOG OF beside windows is not supported in a live query: it has the changes of later instants"
+        " too",
+        condition="UNSUPPORTED_STREAM",
+        sql=reader.tokens.sql,
+        span=item.span,
+        hint="write a window after it, for the changes so far: CHANGELOG OF (…) [RANGE UNBOUNDED]",
+    )
 
 
 def _windowed_query(
@@ -117,10 +105,10 @@ def _windowed_query(
     path
         The views through which it is read.
     """
+    if isinstance(query, StreamQuery) and query.kind == CHANGELOG:
+        return _windowed_query(gateway, catalog, reader, query.query, scale, sizes, path)
     kind = query.kind if isinstance(query, StreamQuery) else None
     inner = query.query if isinstance(query, StreamQuery) else query
-    if isinstance(query, Query) and not query.is_temporal:
-        return _over_changelogs(gateway, catalog, reader, query, scale, sizes)
     windows = {window.key: window for window in windows_of(catalog, query, reader, path, within=False)}
     made: dict[str, MadeStream] = {}
     for window in windows.values():
@@ -129,7 +117,7 @@ def _windowed_query(
             found = _windowed_query(gateway, catalog, own.reader, own.query, scale, sizes, own.path)
             if isinstance(found, str):
                 return found
-            made[window.key] = _stream_of(gateway, found, own, scale)
+            made[window.key] = _stream_of(gateway, catalog, found, own, scale)
             continue
         source = str(window.item.source).lower()
         if not is_live(catalog, source, with_clauses=True):
@@ -137,7 +125,7 @@ def _windowed_query(
     frames = {}
     for item in inner.inputs:
         if isinstance(item, ChangelogOf):
-            return "CHANGELOG OF together with a time-varying relation"
+            raise _of_later_instants(reader, item)
         if isinstance(item, NamedRelation):
             frames[item.key] = catalog.relations[item.name.lower()].visible()
             continue
@@ -167,37 +155,33 @@ def _windowed_query(
     return replace(query_of, using=using) if isinstance(query_of, WindowedQuery) else query_of
 
 
-def _over_changelogs(
-    gateway: Gateway,
-    catalog: Catalog,
-    reader: Reader,
-    query: Query,
-    scale: TimeScale,
-    sizes: Mapping[str, BracketWindow],
-) -> WindowedQuery | str:
-    """A query over changelogs of relations."""
-    parts, frames = [], {}
-    for item in query.inputs:
-        assert isinstance(item, ChangelogOf)
-        found = _windowed_query(gateway, catalog, reader, item.query, scale, sizes)
-        if isinstance(found, str):
-            return found
-        columns = columns_of(found.names)
-        kinds = zip(columns, found.result, strict=True)
-        schema = StructType([StructField(name, field.dataType) for name, field in kinds])
-        nothing = gateway.spark.createDataFrame([], schema.add(AT, LongType()).add(DIFF, LongType()))
-        frames[item.key] = as_delta(nothing, columns, found.names, scale, item.key_columns)
-        parts.append(ChangelogPart(item.key, found, item.key_columns))
-    output = gateway.sql(query.text, frames).schema
-    nodes, operator = parts[0].query.plan, WindowOperator(())
-    return WindowedQuery(
-        nodes, (), operator, None, tuple(output.names), output, False, text=query.text, parts=tuple(parts)
-    )
-
-
-def _stream_of(gateway: Gateway, windowed: WindowedQuery, inner: InnerQuery, scale: TimeScale) -> MadeStream:
+def _stream_of(
+    gateway: Gateway, catalog: Catalog, windowed: WindowedQuery, inner: InnerQuery, scale: TimeScale
+) -> MadeStream:
     """The stream of a query, whose rows have instants of this time scale."""
+    if inner.query.kind == CHANGELOG:
+        return _changes_of(gateway, catalog, windowed, inner, scale)
     names = inner.names or windowed.names
     fields = zip(names, windowed.result, strict=True)
     schema = StructType([StructField(name, field.dataType) for name, field in fields])
     return MadeStream(windowed, Stream(gateway.spark.createDataFrame([], schema), names, scale))
+
+
+def _changes_of(
+    gateway: Gateway, catalog: Catalog, windowed: WindowedQuery, inner: InnerQuery, scale: TimeScale
+) -> MadeStream:
+    """The stream of the changes of a query, with versions and times in the query's own unit."""
+    own = Runner(gateway, catalog, inner.reader, "batch").scale_of(inner.query)
+    columns = columns_of(windowed.names)
+    kinds = zip(columns, windowed.result, strict=True)
+    schema = StructType([StructField(name, field.dataType) for name, field in kinds])
+    nothing = gateway.spark.createDataFrame([], schema.add(AT, LongType()).add(DIFF, LongType()))
+    rows = as_delta(nothing, columns, windowed.names, own, inner.query.using)
+    key = key_columns(nothing, columns, windowed.names, inner.query.using)
+    try:
+        TimeVarying.refuse_twice(rows.columns)
+    except AnalysisError as error:
+        error.span = inner.query.span
+        raise error.located(inner.reader.tokens.sql) from None
+    made = replace(windowed, as_rows=ChangesAsRows(own, tuple(key)))
+    return MadeStream(made, Stream(rows, tuple(rows.columns), scale))

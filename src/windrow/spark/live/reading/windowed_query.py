@@ -9,14 +9,14 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import WindowedStream
-from windrow.errors import Span
+from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import BracketWindow, WindowInput, WindowOperator
 from windrow.plan.nodes import Node
 from windrow.spark.live.operators.window_flow import WindowQuery
 from windrow.spark.logs.session_streams import Stream
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["MINE", "ChangelogPart", "MadeStream", "WindowedQuery", "WindowedSide"]
+__all__ = ["MINE", "ChangesAsRows", "MadeStream", "WindowedQuery", "WindowedSide"]
 
 MINE = "__mine"
 """Whether an entry is a row of the stream: not of another stream, and not only a bound or tick."""
@@ -94,12 +94,11 @@ class MadeStream:
 
 
 @dataclass(frozen=True)
-class ChangelogPart:
-    """``CHANGELOG OF``: its key in a text, the query, and the columns of KEY with their places."""
+class ChangesAsRows:
+    """``CHANGELOG OF``: the unit of its versions and times, and the internal columns of KEY."""
 
-    key: str
-    query: WindowedQuery
-    columns: tuple[tuple[str, Span], ...]
+    scale: TimeScale
+    key: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -135,9 +134,9 @@ class WindowedQuery:
         Whether the operators of `over_windows` retain nothing, as each row is looked at by itself.
     by_spark
         The computations of Spark between the operators of `over_windows`, in jobs; None if there are none.
-    text, parts
-        For a query over changelogs: its text, which Spark runs over those of a micro-batch. Then it has no
-        windows of its own.
+    as_rows
+        How its changes become the rows of a stream; None if the rows of its stream are those that enter or
+        leave.
     """
 
     plan: Node
@@ -154,14 +153,13 @@ class WindowedQuery:
     using: tuple[str, ...] = ()
     is_stateless: bool = False
     by_spark: str | None = None
-    text: SqlText | None = None
-    parts: tuple[ChangelogPart, ...] = ()
+    as_rows: ChangesAsRows | None = None
 
     @property
     def windows(self) -> list[WindowedSide]:
         """All windows, including those of the queries whose streams it reads."""
         made = [side.made.query for side in self.sides if side.made is not None]
-        inner = [*(query for query in made if query is not None), *(part.query for part in self.parts)]
+        inner = [query for query in made if query is not None]
         return [*(one for query in inner for one in query.windows), *self.sides]
 
     @property

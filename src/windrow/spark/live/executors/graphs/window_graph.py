@@ -73,8 +73,6 @@ class WindowGraph(Graph):
     @cached_property
     def why_not(self) -> str | None:
         """The part of the query that executors do not support; None if there is none."""
-        if self.windowed.parts:
-            return "CHANGELOG OF"
         if self.windowed.passes_on and self._operators is not None:
             return "rows as they arrive, joined with a table"
         if any(side.made is not None for side in self.windowed.sides):
