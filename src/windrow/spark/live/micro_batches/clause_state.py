@@ -158,7 +158,8 @@ class ClauseState:
 
     def counts(self, committed: CommittedBatch) -> dict[str, int]:
         """How many rows a micro-batch retained under each name."""
-        return {name: len(self.retained(committed, name)) for name in self.names(committed)}
+        counts = {name: len(self.retained(committed, name)) for name in self.names(committed)}
+        return counts | {name: one.rows for name, one in self._views.reported(committed).items()}
 
     def reported(
         self, committed: CommittedBatch
@@ -174,7 +175,7 @@ class ClauseState:
                 waiting[stream] = self._counted(committed, name, scale, [ROWTIME])
             else:
                 windows[name] = self._counted(committed, name, self._plan.scale, self._plan.rowtimes)
-        return waiting, windows
+        return waiting, windows | self._views.reported(committed)
 
     def _counted(
         self, committed: CommittedBatch, name: str, scale: TimeScale, columns: Sequence[str]
@@ -187,6 +188,7 @@ class ClauseState:
 
     def buffered(self, collected: CollectedBatch, committed: CommittedBatch) -> Buffered:
         """The rows of the sources: those that arrived after a micro-batch, and those that it buffered."""
+        self._views.begin(committed)
         number = committed.number + 1
         new_rows = {
             name: numbered(one, collected.found[name].rows, number) for name, one in self.sources.items()
@@ -240,4 +242,4 @@ class ClauseState:
             for kind, counts, new in retained.stored(name, number):
                 chunks[kind] = self._checkpoint.write_chunks(kind, counts, new)
         self._known = number, known
-        return chunks
+        return chunks | self._views.write(number)

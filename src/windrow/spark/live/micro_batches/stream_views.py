@@ -1,30 +1,37 @@
-"""The views of arriving rows that clauses read, on the driver.
+"""The views of streams that clauses read, on the driver.
 
-    rows of sources that are due ─▶ SELECT STREAM of the view ─▶ rows of the view ─▶ clauses
+    rows of sources that are due ─▶ windows of the view ─▶ rows of the view ─▶ clauses
 
-Such a view processes each row alone, so it has no state between micro-batches.
+A view that processes each row alone has no state between micro-batches. Of others, the rows in windows are
+committed beside the state of the clauses.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from windrow.kernels.incremental import InputState, Times
+from windrow.kernels.incremental import PER_MICRO_BATCH, InputState, Times
 from windrow.plan.arrow_types import is_orderable
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.checkpoints.checkpoint import Checkpoint
+from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
-from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
+from windrow.spark.live.micro_batches.windowed_relation import States, WindowedRelation
 from windrow.spark.live.plans.live_plan import RowtimePlan
 from windrow.spark.live.plans.planned_views import planned_views
-from windrow.spark.live.reading.windowed_query import WindowedQuery
+from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
+from windrow.spark.live.reports.state_table import RetainedRowsOf
 from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, StreamOutput, upwards
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["StreamViews"]
+
+Chunks = dict[str, dict[str, int]]
 
 
 class StreamViews:
@@ -40,15 +47,41 @@ class StreamViews:
         views = planned_views(plan.gateway, plan.catalog, plan.views_of_rows)
         self._views = {name: _View(plan, checkpoint, name, one) for name, one in views.items()}
 
+    def begin(self, before: CommittedBatch) -> None:
+        """Begin the micro-batch that follows another."""
+        for view in self._views.values():
+            view.before, view.after = before, None
+
     def output(self, span: InstantSpan, name: str) -> StreamOutput:
         """The output of a view in a micro-batch."""
         return self._views[name].output(span)
 
+    def write(self, number: int) -> Chunks:
+        """Write the rows in windows after a micro-batch; returns all chunks, by name."""
+        chunks: Chunks = {}
+        for view in self._views.values():
+            chunks |= view.write(number)
+        return chunks
+
+    def reported(self, committed: CommittedBatch) -> dict[str, RetainedRowsOf]:
+        """The rows in windows after a micro-batch, by the names of their state."""
+        found: dict[str, RetainedRowsOf] = {}
+        for view in self._views.values():
+            found |= view.reported(committed)
+        return found
+
 
 class _View:
+    """A view. `before` is the micro-batch before this one, and `after` the windows after this one; None if it
+    reads no rows.
+    """
+
+    before: CommittedBatch
+    after: States | None
+
     def __init__(self, plan: RowtimePlan, checkpoint: Checkpoint, name: str, windowed: WindowedQuery) -> None:
         gateway = Gateway(plan.gateway.spark, plan.gateway.parameters)
-        self._spark, self._windowed = gateway.spark, windowed
+        self._spark, self._windowed, self._checkpoint = gateway.spark, windowed, checkpoint
         self._stream, self._scale = plan.catalog.streams[name], plan.scale
         self._names = plan.catalog.definitions[name].names
         self._columns = WindowedColumns(gateway, plan.catalog, windowed, self._stream.scale)
@@ -57,21 +90,22 @@ class _View:
             gateway, windowed, folder, self._columns.rows, self._stream.scale, f".{name}"
         )
         self._reached: int | None = None
+        self._known: tuple[int, States] | None = None
 
     def output(self, span: InstantSpan) -> StreamOutput:
-        scale, nothing = self._stream.scale, self._of_no_rows()
+        scale = self._stream.scale
         since = None if span.since is None else upwards(span.since, self._scale, scale)
         until = upwards(span.until, self._scale, scale)
         origin = span.origin * self._scale.nanoseconds // scale.nanoseconds
+        states, chunk = self._states(self.before, since), span.number * PER_MICRO_BATCH
         if since is None or self._reached != since:  # at a start, and when a micro-batch is repeated
-            self._relation.begin(nothing, since, origin)
-        states = {
-            side.name: nothing[side.name].with_arrivals(self._columns.rows(side, span.due[side.stream]), 0)
-            for side in self._windowed.windows
-            if side.made is None
-        }
+            self._relation.begin(states, since, origin)
+        self._reached = None  # until it is over
+        for side in self._arriving:
+            rows = self._columns.rows(side, span.due[side.stream])
+            states[side.name] = states[side.name].with_arrivals(rows, chunk)
         times = Times(since, until)
-        _, rows = self._relation.stream({**nothing, **states}, span.number, times, origin, self._names)
+        self.after, rows = self._relation.stream(states, span.number, times, origin, self._names)
         self._reached = until
         kinds = zip(self._names, self._windowed.result, strict=True)
         schema = StructType([StructField(name, field.dataType) for name, field in kinds])
@@ -81,5 +115,50 @@ class _View:
         frame = frame.withColumns(dict(zip(self._stream.ties, map(F.col, ordered), strict=True)))
         return StreamOutput(self._stream, PartOutput(frame, lambda: until))
 
-    def _of_no_rows(self) -> dict[str, InputState]:
-        return {side.name: InputState.nothing(side.window_input) for side in self._windowed.windows}
+    def write(self, number: int) -> Chunks:
+        """Write the rows in windows after a micro-batch; returns all chunks, by name."""
+        if self.after is None:
+            if self._known is not None and self._known[0] == self.before.number:
+                self._known = number, self._known[1]
+            return {name: dict(self.before.chunks.get(name, {})) for name in self._sides}
+        chunks: Chunks = {}
+        for name, state in self.after.items():
+            self.after[name], new = state.merged(number)
+            chunks[name] = self._checkpoint.write_chunks(name, self.after[name].chunks, new)
+        self._known = number, self.after
+        return chunks
+
+    def reported(self, committed: CommittedBatch) -> dict[str, RetainedRowsOf]:
+        """The rows in windows after a micro-batch, by the names of their state; none of those that never have
+        any between micro-batches.
+        """
+        found = {}
+        for name, chunks in committed.chunks.items():
+            if name in self._sides and chunks:
+                rows = [self._checkpoint.read_chunk(name, int(chunk)) for chunk in chunks]
+                rowtimes = pa.chunked_array(
+                    [one.column(ROWTIME).combine_chunks() for one in rows], pa.int64()
+                )
+                size = self._checkpoint.chunk_bytes(committed, name)
+                found[name] = RetainedRowsOf.of(rowtimes, size)
+        return found
+
+    @property
+    def _sides(self) -> Mapping[str, WindowedSide]:
+        return {side.name: side for side in self._windowed.windows}
+
+    @property
+    def _arriving(self) -> list[WindowedSide]:
+        """The windows of live streams."""
+        return [side for side in self._windowed.windows if side.made is None]
+
+    def _states(self, before: CommittedBatch, frontier: int | None) -> States:
+        """The windows after a micro-batch, at the frontier that it reached."""
+        if self._known is not None and self._known[0] == before.number:
+            return dict(self._known[1])
+        states = {}
+        for name, side in self._sides.items():
+            chunks = {int(chunk): rows for chunk, rows in before.chunks.get(name, {}).items()}
+            tables = (self._checkpoint.read_chunk(name, chunk) for chunk in chunks)
+            states[name] = InputState.read(side.window_input, chunks, tables, frontier)
+        return states

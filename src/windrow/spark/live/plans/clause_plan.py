@@ -46,6 +46,11 @@ from windrow.spark.live.plans.live_plan import BUFFERED_ROWS, RowtimePlan, texts
 from windrow.spark.live.plans.planned_views import planned_views
 from windrow.spark.live.plans.read_names import live_streams, views_of
 from windrow.spark.live.plans.upstream import Upstream
+from windrow.spark.live.plans.views_over_windows import (
+    reasons_of_views,
+    unbounded_of_views,
+    windows_of_views,
+)
 from windrow.spark.live.reading.beside import LiveRelationNode, beside
 from windrow.spark.live.reading.origins import origin_of
 from windrow.spark.logs.clause_view import ClauseSource, Ends, Feed, Unbounded
@@ -250,7 +255,7 @@ class ClausePlan(RowtimePlan):
 
     def windows(self, path: str = "", prefix: str = "") -> dict[str, str]:
         """The state of its clauses, and of those of the views that it reads."""
-        found: dict[str, str] = {}
+        found = windows_of_views(self.gateway, self.catalog, self.read)
         for name in self.read & self.catalog.sequences.keys():
             found |= self.catalog.sequences[name].windows()
         for clause in self.clauses:
@@ -260,7 +265,7 @@ class ClausePlan(RowtimePlan):
 
     def reasons(self, path: str = "") -> dict[str, str]:
         """Which rows these are, and until when they are retained, by the same names."""
-        found: dict[str, str] = {}
+        found = reasons_of_views(self.gateway, self.catalog, self.read)
         for name in self.read & self.catalog.sequences.keys():
             found |= self.catalog.sequences[name].reasons()
         for clause in self.clauses:
@@ -292,7 +297,7 @@ class ClausePlan(RowtimePlan):
         """The clauses, including those of views, that retain rows of partitions that are not expected
         to end.
         """
-        found: list[Unbounded] = []
+        found = list(unbounded_of_views(self.gateway, self.catalog, self.read))
         for name in sorted(self.read & self.catalog.sequences.keys()):
             found += self.catalog.sequences[name].unbounded()
         grows = map(self.grows, self.clauses)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import Continuous, NamedRelation, Reader, StreamQuery, WindowedStream
-from windrow.plan.nodes import Scan, StreamWindow
+from windrow.plan.nodes import Join, Node, Scan, StreamWindow, Value, walk
 from windrow.plan.passing import origins
-from windrow.spark.catalog import Catalog
+from windrow.spark.catalog import Catalog, CatalogDefinition
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.reading.beside import Beside, LiveRelationNode, of_query
 from windrow.spark.live.reading.whole_stream_queries import is_bare
+from windrow.spark.live.reading.windows_of_query import windows_of
 from windrow.spark.logs.clause_view import Feed
 from windrow.syntax.cql_clauses import StreamWindowClause as Bracket
 
@@ -31,7 +32,7 @@ def origin_of(gateway: Gateway, catalog: Catalog, name: str) -> LiveRelationNode
         return of_its_own
     query = definition.query
     if not all(is_bare(item) for item in query.query.inputs):
-        return of_its_own
+        return LiveRelationNode(columns, _instants_of(gateway, catalog, name, definition))
     read = read_live(gateway, catalog, query, definition.reader)
     if read.gathers or read.mixes_rowtimes or read.plan is None:
         return of_its_own
@@ -82,6 +83,49 @@ def shows_instant(read: Beside, query: StreamQuery, place: int) -> bool:
         isinstance(leaf, Scan) or (isinstance(leaf, StreamWindow) and leaf.window.is_now)
         for leaf, _ in origins(read.plan, column)
     )
+
+
+def _instants_of(
+    gateway: Gateway, catalog: Catalog, name: str, definition: CatalogDefinition
+) -> frozenset[str]:
+    """The columns of a view over windows in brackets that have, in each row, the instant at which it
+    arrives.
+    """
+    query, reader = definition.query, definition.reader
+    assert isinstance(query, StreamQuery)
+    read = read_live(gateway, catalog, query, reader)
+    sources = [str(one.item.source).lower() for one in windows_of(catalog, query, reader) if one.made is None]
+    is_after_clause = any(source in catalog.sequences for source in sources)
+    scales = {catalog.streams[source].scale for source in sources if source in catalog.streams}
+    if read.plan is None or is_after_clause or scales != {catalog.streams[name].scale}:
+        return frozenset()
+    each = enters_at_rowtime(gateway, catalog, query, reader)
+    shown = [
+        (each and read.is_rowtime(read.plan, column.id)) or shows_instant(read, query, place)
+        for place, column in enumerate(read.plan.columns)
+    ]
+    return frozenset(
+        own
+        for own, column, is_shown in zip(definition.names, read.plan.columns, shown, strict=True)
+        if is_shown and not _may_be_missing(read.plan, column.id)
+    )
+
+
+def _may_be_missing(node: Node, column: str) -> bool:
+    """Whether an outer join, or a subquery without a row, may make a column NULL."""
+    leaves = [leaf for leaf, _ in origins(node, column)]
+    padded = [side for one in walk(node) for side in _padded(one)]
+    return any(one is leaf for side in padded for one in walk(side) for leaf in leaves)
+
+
+def _padded(node: Node) -> Sequence[Node]:
+    """The inputs of a node whose columns may be NULL in its output."""
+    if isinstance(node, Value):
+        return [node.right]
+    if not isinstance(node, Join):
+        return []
+    left = [node.left] if node.kind in ("right", "full") else []
+    return [*left, node.right] if node.kind in ("left", "full") else left
 
 
 def _has_no_steps(window: Bracket) -> bool:
