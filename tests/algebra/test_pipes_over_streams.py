@@ -77,6 +77,29 @@ def whole(text):
             " WHERE (k IN (SELECT * FROM t)) ORDER BY `__order0` ASC NULLS FIRST LIMIT 3) AS `s`"
             " |> AGGREGATE COUNT(*) GROUP BY ROLLUP (k)) AS `s`",
         ),
+        (
+            "FROM s |> WHERE v > 0 ORDER BY v LIMIT 2 OFFSET 1",
+            "SELECT * FROM s WHERE (v > 0) ORDER BY v LIMIT 2 OFFSET 1",
+        ),
+        (
+            "FROM s |> WHERE x |> AGGREGATE COUNT(*) AS n GROUP BY k LIMIT 1",
+            "SELECT * FROM (SELECT k, COUNT(*) AS n FROM s WHERE (x) GROUP BY k) AS `s` LIMIT 1",
+        ),
+        (
+            "FROM s, t b |> WHERE s.v > 1 |> WHERE w > 2 |> LEFT JOIN u ON u.k = b.k",
+            "SELECT * FROM s CROSS JOIN t b LEFT SEMI JOIN (SELECT 1 AS `__one`) AS `__one`"
+            " ON (s.v > 1) AND (w > 2) LEFT JOIN u ON u.k = b.k",
+        ),
+        (
+            "FROM s JOIN t b |> WHERE s.v > 1 |> SELECT s.k |> JOIN u",
+            "SELECT * FROM (SELECT s.k FROM s JOIN t b WHERE (s.v > 1)) JOIN u",
+        ),
+        (
+            "FROM s JOIN t b |> ORDER BY b.v DESC |> WHERE s.v > 1 |> SELECT s.k |> LIMIT 1",
+            "SELECT * EXCEPT (`__order0`) FROM (SELECT s.k, `__order0` FROM s JOIN t b"
+            " JOIN LATERAL (SELECT (b.v) AS `__order0`) AS `__keys` WHERE (s.v > 1))"
+            " ORDER BY `__order0` DESC NULLS LAST LIMIT 1",
+        ),
         ("FROM s |> PIVOT (f FOR k IN (1))", "SELECT * FROM (SELECT * FROM s) PIVOT (f FOR k IN (1))"),
         (
             "FROM s |> AGGREGATE COUNT(*) AS n GROUP BY k EMIT STREAM AFTER WATERMARK",
@@ -109,12 +132,14 @@ def test_operators_that_have_no_select(operator):
 @pytest.mark.parametrize(
     "operators",
     [
-        # the condition could read a relation that is joined after it
-        "JOIN t b ON s.k = b.k |> WHERE v > 1 |> LEFT JOIN u",
-        # clauses without a pipe, of the whole
-        "WHERE v > 0 ORDER BY v LIMIT 1",
-        "AGGREGATE COUNT(*) AS n GROUP BY k LIMIT 1",
+        # clauses without a pipe, of the whole, which Spark does not have before another pipe
+        "WHERE v > 0 LIMIT 1 |> SELECT k",
+        "ORDER BY v LIMIT 1",
         "SELECT k UNION ALL SELECT k FROM t",
+        "WHERE v > 0 SORT BY v",
+        "WHERE limit > 0 LIMIT 1",
+        # relations would lose their names
+        "JOIN t b |> ORDER BY b.v |> JOIN u ON u.k = b.k |> ORDER BY u.v |> WHERE k > 0 |> LIMIT 1",
         # keys by the places of columns, where LIMIT needs them as columns
         "ORDER BY 3 DESC |> WHERE k > 0 |> LIMIT 2",
         "ORDER BY v, (2) |> SELECT k |> LIMIT 2",

@@ -121,8 +121,6 @@ class LengthReader:
         The words before which it ends.
     hint
         What errors say to write.
-    of_rows
-        Whether it may begin with a column.
     """
 
     def __init__(
@@ -133,11 +131,8 @@ class LengthReader:
         place: str,
         ends: Collection[str] = (),
         hint: str = "write a number and a unit, such as 10 SECONDS",
-        *,
-        of_rows: bool = False,
     ) -> None:
         self.tokens, self.start, self.place, self.hint = tokens, start, place, hint
-        self.of_rows = of_rows
         inside = tokens.level(start, stop)
         self.stop = next((at for at in inside if tokens.word(at) in ends and self._is_keyword(at)), stop)
         self._last = stop
@@ -152,8 +147,7 @@ class LengthReader:
             that is less than the least.
         """
         tokens, start, stop = self.tokens, self.start, self.stop
-        is_column = self.of_rows and start < stop and tokens[start].is_name
-        if not (is_column or begins_length(tokens, start, stop)) or (least is not None and self._is_signed()):
+        if not self._begins() or (least is not None and self._is_signed()):
             raise self.unexpected()
         if tokens[start].kind is TokenKind.NUMBER and not self._is_operator(start + 1):
             found = self._number(least)
@@ -195,6 +189,8 @@ class LengthReader:
             end = self._interval_end(start)
         elif tokens.is_symbol(start, "(") or (tokens.is_symbol(end, "(") and tokens[start].is_name):
             end = tokens.partner[start if tokens.is_symbol(start, "(") else end] + 1
+        elif tokens[start].is_name:
+            end = self._path_end()
         has_unit = tokens.word(start) != "INTERVAL" and end < self.stop
         end += has_unit and tokens.word(end).removesuffix("S") in LENGTH_UNITS
         self.stop = min(end, self.stop)
@@ -209,7 +205,7 @@ class LengthReader:
             ``PARSE_SYNTAX_ERROR``, and ``INVALID_WINDOW_SIZE`` for a number that is none of rows.
         """
         tokens, start = self.tokens, self.start
-        if not begins_length(tokens, start, self.stop):
+        if not self._begins():
             raise self.unexpected("a number of rows")
         text, after = tokens[start].text, start + 1
         if tokens[start].kind is TokenKind.NUMBER and not self._is_operator(after):
@@ -299,6 +295,19 @@ class LengthReader:
             return at + 1  # INTERVAL '1 day'
         return at if at > start + 1 else start
 
+    def _begins(self) -> bool:
+        """Whether a length begins here, which may be the name of a variable or column."""
+        tokens, start = self.tokens, self.start
+        is_name = start < self.stop and tokens[start].is_name and tokens.word(start) != "INTERVAL"
+        return is_name or begins_length(tokens, start, self.stop)
+
+    def _path_end(self) -> int:
+        """The token after the name that it begins with: ``n``, ``session.n``."""
+        tokens, at = self.tokens, self.start + 1
+        while at + 1 < self._last and tokens.is_symbol(at, ".") and tokens[at + 1].is_name:
+            at += 2
+        return at
+
     def _follows_operand(self, at: int) -> bool:
         """Whether a word follows a complete expression, so that it must be a unit."""
         tokens, before = self.tokens, at - 1
@@ -306,7 +315,8 @@ class LengthReader:
             return False
         is_end = any(tokens.is_symbol(before, symbol) for symbol in (")", "]", "?"))
         is_name = tokens.is_symbol(before - 1, ":") and before - 1 >= self.start
-        return is_end or is_name
+        is_path = tokens[self.start].is_name and tokens.word(self.start) != "CASE" and self._path_end() == at
+        return is_end or is_name or is_path
 
     def _is_parameter(self, at: int) -> bool:
         tokens = self.tokens

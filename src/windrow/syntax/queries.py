@@ -29,8 +29,8 @@ __all__ = [
 
 
 _OF_PIPES = (
-    "name columns in ORDER BY, join before WHERE, write SELECT of several relations before ORDER BY, and"
-    " LIMIT after |>; or nest SELECTs in FROM"
+    "name columns in ORDER BY, write SELECT of several relations before ORDER BY if groups or joins follow,"
+    " and LIMIT and UNION after |>; or nest SELECTs in FROM"
 )
 
 

@@ -185,6 +185,7 @@ SUBQUERIES = [
     f"SELECT v FROM {PARTS} WHERE l[1] IN (SELECT b.v FROM t {{}} AS b WHERE b.k < q.l[0] OR b.v = m['x'])",
     "SELECT k, v FROM s {} WHERE (v IN (SELECT k FROM t {})) = false",
     "SELECT k, v FROM s {} WHERE (v, k) NOT IN (SELECT k, v FROM t {})",
+    "SELECT k, v FROM s {} WHERE (v, k, v, k) NOT IN (SELECT k, v, v, v FROM t {})",
     "SELECT k, if(v NOT IN (SELECT b.v FROM t {1} AS b WHERE b.k >= a.k), 1, 2) AS n FROM s {0} AS a",
 ]
 test_subqueries_anywhere_in_memory_change_nothing = law_in_memory(SUBQUERIES)
@@ -444,6 +445,10 @@ def test_an_error_in_a_view_points_into_the_text_of_the_view(spark, tmp_path):
         "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 4] GROUP BY ROLLUP (k))",
         "SELECT ISTREAM(k, v) FROM s [RANGE 3] WHERE k IN (SELECT v FROM s [RANGE 5])",
         "FROM s [RANGE 4] |> WHERE v > 1 |> AGGREGATE COUNT(*) AS n GROUP BY k |> EXTEND n + k AS m",
+        "SELECT k, v FROM s [RANGE 3] WHERE (k, v, v, if(v = 2, k, NULL)) NOT IN"
+        " (SELECT k, 2, v, k FROM s [ROWS 3])",
+        "FROM s [RANGE 4] AS a JOIN s [ROWS 2] AS b ON a.k = b.k |> WHERE a.v > 1 |> JOIN s [ROWS 1] AS c"
+        " ON c.k = a.k |> ORDER BY a.v + b.v, a.ts, b.ts |> SELECT a.v, b.v AS w |> LIMIT 2",
     ],
 )
 @pytest.mark.usefixtures("interpreted")

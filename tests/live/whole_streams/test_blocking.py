@@ -94,6 +94,8 @@ OVER_ALL = [
     "SELECT STREAM who, at FROM bids b WHERE price NOT IN (SELECT s.auction FROM sold s WHERE s.at = b.at)",
     "SELECT STREAM who FROM bids b WHERE at NOT IN (SELECT s.at FROM sold s WHERE s.auction > b.auction)",
     "SELECT STREAM who, at FROM bids b WHERE (auction, at) NOT IN (SELECT auction, at FROM sold)",
+    "SELECT STREAM who, at FROM bids b WHERE (auction, at, price, who)"
+    " NOT IN (SELECT auction, at, auction + 3, item FROM sold)",
     "SELECT STREAM who, item FROM bids b FULL JOIN sold s ON b.auction = s.auction AND b.price > s.at + 5",
     "SELECT STREAM who, item FROM bids b FULL JOIN sold s ON b.at < s.at AND s.auction > 1",
     "SELECT STREAM who, item FROM bids b LEFT JOIN sold s ON s.auction = b.auction"

@@ -107,6 +107,8 @@ def relations():
                 "(k, v) NOT IN (SELECT k, v FROM t [ROWS 3])",
                 "(v, k) NOT IN (SELECT u.v, u.k FROM t [RANGE 3] AS u WHERE u.k >= q.k)",
                 "((k, v) IN (SELECT k, v FROM t [ROWS 3])) = false",
+                "(k, v, v, k) NOT IN (SELECT v, v, k, k FROM t [ROWS 3])",
+                "((k, v, ts, 1) IN (SELECT u.k, u.v, u.k, 1 FROM t [RANGE 3] AS u WHERE u.k <= q.v)) = false",
             ]
         ),
     )

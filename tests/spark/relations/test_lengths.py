@@ -140,6 +140,25 @@ def test_the_reference_reads_the_same_length(spark, session, query, args):
     assert rows(reference.sql(query, *args)) == rows(session.sql(query, *args))
 
 
+@pytest.mark.sampled
+@pytest.mark.parametrize(
+    ("template", "written", "meant"),
+    [
+        (COUNTED, "len [RANGE long_ SECONDS]", "len [RANGE 4]"),
+        (COUNTED, "len [RANGE session.long_ SLIDE long_ - 2]", "len [RANGE 4 SLIDE 2]"),
+        (COUNTED, "len [PARTITION BY k ROWS long_ RANGE 1 + long_]", "len [PARTITION BY k ROWS 4 RANGE 5]"),
+        (TUMBLED, "TUMBLE(TABLE len, DESCRIPTOR(ts), long_)", "TUMBLE(TABLE len, DESCRIPTOR(ts), 4)"),
+    ],
+)
+def test_a_length_may_be_a_variable(session, template, written, meant):
+    session.sql("DECLARE OR REPLACE VARIABLE long_ INT DEFAULT 4")
+    assert rows(session.sql(template.format(written))) == rows(session.sql(template.format(meant)))
+    session.sql("SET VARIABLE long_ = 0")
+    with pytest.raises(WindrowError, match="zero") as caught:
+        session.sql(template.format(written))
+    assert caught.value.condition == "INVALID_WINDOW_SIZE"
+
+
 def test_parameters_of_lengths_and_of_sparks_keep_their_order(session):
     query = "SELECT ? AS a, v /* ? */ FROM len [RANGE ?] WHERE v > ? AND '?' <> ? -- ?"
     found = session.sql(query, "a", 9, 3, "b")
@@ -193,7 +212,8 @@ def test_a_view_keeps_the_length_that_it_was_made_with(session):
         ("«1 / 0»", {}, "INVALID_WINDOW_SIZE", "cannot be computed"),
         (":n «MINTES»", {"n": 1}, "UNKNOWN_UNIT", "not a unit of time"),
         ("(1 + :n) «MONTHS»", {"n": 1}, "INVALID_WINDOW_SIZE", "no fixed length"),
-        ("«v»", {}, "PARSE_SYNTAX_ERROR", "expected a length of time in the window, found v"),
+        ("«v»", {}, "NON_CONSTANT_LENGTH", "cannot read a column"),
+        ("v «MINTES»", {}, "UNKNOWN_UNIT", "not a unit of time"),
         ("2 «+»", {}, "PARSE_SYNTAX_ERROR", r"expected a value after \+"),
         ("2 «*» SECONDS", {}, "PARSE_SYNTAX_ERROR", r"expected a value after \*"),
         (":n DIV «DIV» SLIDE 1", {"n": 1}, "PARSE_SYNTAX_ERROR", "expected a value after DIV"),

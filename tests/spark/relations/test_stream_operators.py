@@ -365,7 +365,8 @@ REFUSED = [
         "name columns in ORDER BY",
     ),
     (
-        "FROM s [NOW] AS a |> JOIN t [NOW] AS b ON a.k = b.k |> ORDER BY a.v |> SELECT a.k |> LIMIT 1",
+        "FROM s [NOW] AS a |> JOIN t [NOW] AS b ON a.k = b.k |> ORDER BY a.v |> WHERE a.k > 0"
+        " |> AGGREGATE COUNT(*) AS n GROUP BY a.k |> ORDER BY n |> WHERE k > 0 |> LIMIT 1",
         "|> JOIN",
         "SELECT of several relations",
     ),
@@ -386,6 +387,15 @@ PIPES = [
     "FROM s AS a |> JOIN t AS b ON a.k = b.k |> SELECT a.k, a.v + b.v AS w, a.ts, b.ts AS u"
     " |> ORDER BY w, k, ts, u |> SELECT k |> LIMIT 2 |> UNION ALL (FROM t |> SELECT k)",
     "FROM (SELECT k, v FROM s) |> PIVOT (SUM(v) FOR k IN (1, 2)) |> SELECT `1`",
+    "FROM s AS a JOIN t AS b ON a.k = b.k |> WHERE a.v < b.v OR b.ts > 2 |> LEFT JOIN names AS n ON n.k = a.k"
+    " |> SELECT a.v, b.v AS w, n.k",
+    "FROM s AS a CROSS JOIN t AS b |> WHERE a.v < b.v |> RIGHT JOIN s AS c ON c.v = a.v AND c.k = b.k"
+    " |> SELECT a.v, c.k",
+    "FROM s AS a JOIN t AS b ON a.k = b.k |> ORDER BY b.v DESC, a.v, a.ts, b.ts |> WHERE a.k > 0"
+    " |> SELECT a.v, b.v AS w |> LIMIT 2",
+    "FROM s AS a JOIN t AS b ON a.k = b.k |> ORDER BY b.v, a.v, a.ts, b.ts |> SELECT * |> OFFSET 1",
+    "FROM s |> WHERE v > 0 ORDER BY v, k, ts LIMIT 2 OFFSET 1",
+    "FROM s |> WHERE k > 0 |> AGGREGATE MAX(v) AS m GROUP BY k ORDER BY m, k LIMIT 1",
 ]
 
 

@@ -328,8 +328,9 @@ class _Finder:
     def columns_in(self, source: Range) -> list[str] | None:
         """The columns of these relations, in lower case; None if unknown."""
         if self.columns_of is not None and source not in self.known:
-            around = None if source == self.scope.source else self.scope.source
-            found = self.columns_of(source, around)
+            found = self.columns_of(source, None)
+            if found is None and source != self.scope.source:  # it may be correlated
+                found = self.columns_of(source, self.scope.source)
             self.known[source] = None if found is None else [name.lower() for name in found]
         return self.known.get(source)
 

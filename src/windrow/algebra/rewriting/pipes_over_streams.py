@@ -4,9 +4,15 @@
       →  SELECT * FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 3] WHERE (v > 1) GROUP BY k) AS s WHERE (n > 2)
 
 An operator without a SELECT form, such as SET, remains a pipe, alone in brackets. Several relations have
-their names up to the operator that needs a nested SELECT; a single one has its name after that too. Unlike in
-SELECTs, LIMIT and OFFSET follow the order of an earlier ORDER BY, whatever is between. So its keys are
-columns up to there:
+their names up to the operator that needs a nested SELECT; a single one has its name after that too. So a
+condition on several that are joined with another is that of a semi join:
+
+    FROM s [NOW] JOIN t [NOW] |> WHERE s.v > 1 |> JOIN u [NOW] ON u.k = t.k
+      →  SELECT * FROM s [NOW] JOIN t [NOW] LEFT SEMI JOIN (SELECT 1 AS `__one`) AS `__one` ON (s.v > 1)
+             JOIN u [NOW] ON u.k = t.k
+
+Unlike in SELECTs, LIMIT and OFFSET follow the order of an earlier ORDER BY, whatever is between. So its keys
+are columns up to there, of several relations those of a lateral query:
 
     FROM s [RANGE 3] |> ORDER BY v |> SELECT k |> LIMIT 2
       →  SELECT * EXCEPT (`__order0`) FROM (SELECT k, `__order0` FROM
@@ -17,6 +23,7 @@ columns up to there:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from windrow.algebra.names import piece_of
 from windrow.algebra.rewriting.pipes import Level, is_pipe, level_of
@@ -34,6 +41,7 @@ __all__ = ["pipe_as_selects"]
 
 _JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL"}
 _SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS"}
+_SEMI_JOIN = "LEFT SEMI JOIN (SELECT 1 AS `__one`) AS `__one`"
 _SEVERAL_SETS = {"ROLLUP", "CUBE", "GROUPING", "ALL"}
 
 
@@ -67,6 +75,8 @@ class _Block:
     ----------
     source, name, is_single
         What stands after FROM, and its name where it is a single relation that has one.
+    listed
+        The relations of the source that stand between commas.
     items, conditions, by
         The SELECT list, what stands in WHERE, and the keys of GROUP BY.
     tail, offset, stage
@@ -80,6 +90,7 @@ class _Block:
     source: SqlText
     name: str | None = None
     is_single: bool = True
+    listed: tuple[SqlText, ...] = ()
     items: SqlText | None = None
     conditions: tuple[SqlText, ...] = ()
     by: SqlText | None = None
@@ -117,6 +128,16 @@ class _Block:
         """The alias of its rows."""
         return "" if self.name is None else f" AS {quoted(self.name)}"
 
+    def joined(self, text: SqlText | str) -> _Block:
+        """The rows joined with another relation, whose condition may read all those before."""
+        source = SqlText.join(" CROSS JOIN ", self.listed) if self.listed else self.source
+        return replace(self, source=SqlText.of(source, " ", text), listed=())
+
+    def filtered(self) -> _Block:
+        """The relations of which only rows that satisfy the conditions remain, with their names."""
+        on = SqlText.of(f"{_SEMI_JOIN} ON ", SqlText.join(" AND ", self.conditions))
+        return replace(self.joined(on), conditions=())
+
     def around(self) -> _Block:
         """A SELECT over its rows."""
         return self.over(SqlText.of("(", self.text, ")", self.alias))
@@ -136,9 +157,8 @@ class _Block:
 def _piped(tokens: TokenList, level: Level, *, has_keys: bool = False) -> SqlText | None:
     """The SELECTs of a pipe; with columns for the keys of its orders, if an operator needs these."""
     stop = _end(tokens, level)
-    operators = [(pipe + 1, end) for pipe, end in zip(level.pipes, [*level.pipes[1:], stop], strict=True)]
-    block = _first(tokens, level.start, level.pipes[0])
-    if block is None or any(_has_tail(tokens, operator) for operator in operators):
+    block, operators = _first(tokens, level.start, level.pipes[0]), _operators(tokens, level, stop)
+    if block is None or operators is None:
         return None
     if len(operators) == 1 and _with_operator(tokens, block, operators[0]) is None:
         return None
@@ -150,10 +170,12 @@ def _piped(tokens: TokenList, level: Level, *, has_keys: bool = False) -> SqlTex
                 return _piped(tokens, level, has_keys=True)
             over = block if block.is_open else block.around()
             block = replace(over, tail=SqlText.of(" ", block.order), stage=1)
-        if word in _JOINS and block.conditions and not block.is_single:
-            return None  # names of the condition could be of the relation that is joined
+        if word in _JOINS and block.conditions and block.is_open and not block.is_single:
+            block = block.filtered()
         is_distinct = word == "SELECT" and tokens.word(operator[0] + 1) == "DISTINCT"
         if is_distinct or word in {*_JOINS, *_SETS, "PIVOT", "UNPIVOT", "ORDER", "AGGREGATE"}:
+            if block.keys is not None and block.is_open and not block.is_single:
+                return None  # its relations would lose their names
             ordered = block.without_keys()
             block = block if ordered is block else replace(ordered.around(), is_ordered=False)
         if word == "ORDER" and has_keys:
@@ -172,12 +194,9 @@ def _piped(tokens: TokenList, level: Level, *, has_keys: bool = False) -> SqlTex
 
 
 def _with_keys(tokens: TokenList, block: _Block, operator: Range) -> _Block | None:
-    """The query with ORDER BY, whose keys are columns; None for numbers of columns, for ALL of them, and for
-    several relations, whose names would be lost.
-    """
+    """The query with ORDER BY, whose keys are columns; None for numbers of columns, and for ALL of them."""
     items = [order_item(tokens, item) for item in tokens.split(operator[0] + 2, operator[1])]
-    has_names = block.is_open and not block.is_single
-    if has_names or any(_is_by_place(tokens, item.expression) for item in items):
+    if any(_is_by_place(tokens, item.expression) for item in items):
         return None
     names = [quoted(f"__order{at}") for at in range(len(items))]
     made = [
@@ -188,10 +207,13 @@ def _with_keys(tokens: TokenList, block: _Block, operator: Range) -> _Block | No
         f"{name} {'DESC' if item.descending else 'ASC'} NULLS {'FIRST' if item.nulls_first else 'LAST'}"
         for item, name in zip(items, names, strict=True)
     ]
-    over = block if block.is_open else block.around()
-    over = replace(over, items=SqlText.of("*, ", SqlText.join(", ", made))).around()
     order = SqlText.of("ORDER BY ", ", ".join(ways))
     keys = SqlText.of(", ".join(names))
+    if block.is_open and not block.is_single:
+        named = block.joined(SqlText.of("JOIN LATERAL (SELECT ", SqlText.join(", ", made), ") AS `__keys`"))
+        return replace(named, is_ordered=True, keys=keys, order=order)
+    over = block if block.is_open else block.around()
+    over = replace(over, items=SqlText.of("*, ", SqlText.join(", ", made))).around()
     return replace(over, tail=SqlText.of(" ", order), stage=1, is_ordered=True, keys=keys, order=order)
 
 
@@ -220,19 +242,45 @@ def _end(tokens: TokenList, level: Level) -> int:
     return next((at for at in found if tokens.parent[at] == tokens.parent[last]), level.stop)
 
 
-def _has_tail(tokens: TokenList, operator: Range) -> bool:
-    """Whether clauses or a query follow an operator without a pipe: they apply to everything before."""
+def _operators(tokens: TokenList, level: Level, stop: int) -> list[Range] | None:
+    """The operators of a pipe, and the clauses of the whole; None if there are other clauses than ours."""
+    found: list[Range] = []
+    for pipe, end in zip(level.pipes, [*level.pipes[1:], stop], strict=True):
+        parts = _with_tail(tokens, (pipe + 1, end), is_last=end == stop)
+        if parts is None:
+            return None
+        found += parts
+    return found
+
+
+def _with_tail(tokens: TokenList, operator: Range, *, is_last: bool) -> list[Range] | None:
+    """An operator, and the ORDER BY, LIMIT and OFFSET that follow the last one without a pipe: they apply to
+    everything before. None if another clause or a query follows, which Spark may refuse.
+    """
     start, stop = operator
-    if tokens.word(start) in _SETS:
-        return False
+    word = tokens.word(start)
+    if word in _SETS:
+        return [operator]
     own = [at for at in tokens.level(start + 1, stop) if not tokens.is_symbol(at - 1, ".")]
-    is_limit = tokens.word(start) == "LIMIT"
-    return any(
-        is_set_operator(tokens, at)
-        or (tokens.word(at) in TAIL and tokens.word(at + 1) == "BY")
-        or (tokens.word(at) in ("LIMIT", "OFFSET") and not is_limit)
-        for at in own
-    )
+    tails = [at for at in own if tokens.word(at) in TAIL and tokens.word(at + 1) == "BY"]
+    cuts = [at for at in own if tokens.word(at) in ("LIMIT", "OFFSET") and word != "LIMIT"]
+    is_strange = any(is_set_operator(tokens, at) for at in own)
+    is_strange |= any(tokens.word(at) != "ORDER" for at in tails)
+    is_strange |= not all(_is_cut(tokens, at) for at in cuts)
+    begins = [*tails, *cuts[:1]]
+    if is_strange or (begins and (not is_last or word == "ORDER")):
+        return None
+    edges = [start, *sorted(begins), stop]
+    return list(pairwise(edges))
+
+
+def _is_cut(tokens: TokenList, at: int) -> bool:
+    """Whether a word begins LIMIT or OFFSET, and is not the name of a column."""
+    if at + 1 >= len(tokens):
+        return False
+    is_value = tokens[at + 1].kind is TokenKind.NUMBER or tokens.word(at + 1) == "ALL"
+    is_value |= any(tokens.is_symbol(at + 1, one) for one in "?:(")
+    return is_value and not any(tokens.is_symbol(at - 1, one) for one in ("=", "<", ">", "+", "-", ","))
 
 
 def _first(tokens: TokenList, start: int, stop: int) -> _Block | None:
@@ -245,7 +293,16 @@ def _first(tokens: TokenList, start: int, stop: int) -> _Block | None:
         return None
     is_single = not any(tokens.is_symbol(at, ",") or tokens.word(at) == "JOIN" for at in own)
     name = _name_of(tokens, (start + 1, stop)) if is_single else None
-    return _Block(_piece(tokens, start + 1, stop), name, is_single)
+    return _Block(_piece(tokens, start + 1, stop), name, is_single, _listed(tokens, (start + 1, stop)))
+
+
+def _listed(tokens: TokenList, source: Range) -> tuple[SqlText, ...]:
+    """The relations between commas in FROM; none if there is one, or some are joined."""
+    words = {tokens.word(at) for at in tokens.level(*source)}
+    parts = tokens.split(*source)
+    if len(parts) < 2 or words & {"JOIN", "VALUES", "VIEW", "FOR"}:
+        return ()
+    return tuple(_piece(tokens, *part) for part in parts)
 
 
 def _name_of(tokens: TokenList, relation: Range) -> str | None:
@@ -275,8 +332,8 @@ def _with_operator(tokens: TokenList, block: _Block, operator: Range) -> _Block 
         return _ordered(tokens, block, operator)
     if word in _JOINS:
         left = block if block.is_open and not block.conditions else block.around()
-        source = SqlText.of(left.source, " ", _piece(tokens, *operator))
-        return replace(left, source=source, name=None, is_single=False, is_ordered=False)
+        made = left.joined(_piece(tokens, *operator))
+        return replace(made, name=None, is_single=False, is_ordered=False)
     if word in _SETS:
         rows = SqlText.of("(", block.text, ")") if block.stage else block.text
         return _Block(SqlText.of("(", rows, " ", _piece(tokens, *operator), ")"))

@@ -57,10 +57,6 @@ _NAMES = "UNRESOLVED_COLUMN"
 """The condition of Spark's error for a correlated subquery."""
 
 
-_MOST_VALUES = 3
-"""The most values of `(a, b, c) IN` where NULL is not FALSE: each doubles the lookups of a mark join."""
-
-
 def has_subquery(statement: StatementText, part: Range) -> bool:
     """Whether a range contains a subquery over something that changes over time."""
     return any(True for _ in subqueries(statement, part))
@@ -188,8 +184,6 @@ def _answered(
     rows, found = _partners(reading, rows, bracket, operand)
     if not computes and is_not == is_negated(statement, stretch[0], operand[0]):
         found = replace(found, unknown=())
-    if len(found.unknown) > _MOST_VALUES:
-        raise UnreadError(f"IN of more than {_MOST_VALUES} values where NULL is not FALSE", at)
     return _marked(statement, rows, found, at, "NOT " if is_not else "", computes=computes)
 
 

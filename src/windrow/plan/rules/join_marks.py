@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -13,7 +13,10 @@ from windrow.plan.nodes import Filter, Join, Mark, Node, Project
 from windrow.plan.rules.join_all_pairs import with_one
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["join_marks"]
+__all__ = ["join_marks", "split_marks"]
+
+_MOST_VALUES = 3
+"""The most values of `(a, b, c) IN` that are looked up by keys alone: each triples the lookups."""
 
 
 def join_marks(node: Node) -> Node | None:
@@ -36,6 +39,8 @@ def join_marks(node: Node) -> Node | None:
     """
     if not isinstance(node, Mark) or not node.unknown:
         return None
+    if len(node.unknown) > _MOST_VALUES:
+        return split_marks(node)
     known = tuple(key for key in node.keys if key not in node.unknown)
     right, one = with_one(node.right)
     made: list[tuple[Column, Expression]] = []
@@ -54,11 +59,56 @@ def join_marks(node: Node) -> Node | None:
         made.append((key, Expression(value, key.type, reads=frozenset(mine for mine, _ in of_left))))
         rows = _with_nulls(right, [theirs for _, theirs in of_right]) if of_right else right
         lookups.append((rows, (*known, *equal, (key.id, one))))
+    return _marked(node, made, [(rows, keys, node.conditions) for rows, keys in lookups])
+
+
+def split_marks(node: Node) -> Node | None:
+    """Mark the rows of an IN of more values in three lookups, whatever their number.
+
+    All values are equal; the partner lacks one; the row lacks one, and is compared with all partners. The
+    other values of the last two are compared by a condition, so only rows with NULL are tried in pairs::
+
+        (a, b, c, d) IN (SELECT …)     compute (a, b, c, d) IN (SELECT …)
+        ├─ stream b                 →  └─ (a, b, c, d) IN (SELECT …), is NULL: 1 = 1 AND (a IS NULL OR …)
+        └─ stream s                       ├─ (a, b, c, d) IN (SELECT …), finds NULL: (a IS NULL OR …)
+                                          │  ├─ (a, b, c, d) IN (SELECT …): a = a, b = b, c = c, d = d
+                                          │  │  ├─ stream b, 1 if a, b, c or d is NULL
+                                          │  │  └─ stream s
+                                          │  └─ a, b, c or d IS NULL
+                                          │     └─ stream s
+                                          └─ stream s, 1
+    """
+    if not isinstance(node, Mark) or len(node.unknown) <= _MOST_VALUES:
+        return None
+    of_left = [mine for mine, _ in node.unknown if not _is_never_null(node.left, mine)]
+    of_right = [theirs for _, theirs in node.unknown if not _is_never_null(node.right, theirs)]
+    compared = [key for key in node.unknown if key[0] in of_left or key[1] in of_right]
+    known = tuple(key for key in node.keys if key not in compared)
+    conditions = (*node.conditions, *(_may_be_equal(*key) for key in compared))
+    one = Column(f"{node.column.id}_one", "1", IntegerType())
+    right = _computed(node.right, [(one, Expression(SqlText.of("1"), one.type, reads=frozenset()))], "1")
+    made: list[tuple[Column, Expression]] = []
+    lookups: list[_Lookup] = [(node.right, node.keys, node.conditions)]
+    if of_right:
+        lookups.append((_with_some_null(node.right, of_right), known, conditions))
+    if of_left:
+        lacks = " OR ".join(f"{ROWS}.{mine} IS NULL" for mine in of_left)
+        key = Column(f"{node.column.id}_key", "1", IntegerType())
+        value = SqlText.of(f"CASE WHEN {lacks} THEN 1 END")
+        made.append((key, Expression(value, key.type, reads=frozenset(of_left))))
+        lookups.append((right, (*known, (key.id, one.id)), conditions))
+    return _marked(node, made, lookups)
+
+
+def _marked(node: Mark, made: list[tuple[Column, Expression]], lookups: Sequence[_Lookup]) -> Node:
+    """The rows, marked by whether they have a partner in the first lookup, or NULL if only in another."""
     below: Node = _computed(node.left, made, "NULL")
     marks = [replace(node.column, id=f"{node.column.id}_{at}") for at in range(len(lookups))]
-    for (rows, keys), mark in zip(lookups, marks, strict=True):
-        label = node.label if keys == node.keys else f"{node.label}: NULL"
-        below = replace(node, left=below, right=rows, keys=keys, column=mark, unknown=(), label=label)
+    for at, ((rows, keys, conditions), mark) in enumerate(zip(lookups, marks, strict=True)):
+        below = replace(
+            node, left=below, right=rows, keys=keys, conditions=conditions, column=mark, unknown=(),
+            label=f"{node.label}: NULL" if at else node.label,
+        )  # fmt: skip
     first, *others = [f"{ROWS}.{mark.id}" for mark in marks]
     outcome = SqlText.of(
         f"CASE WHEN {first} THEN true WHEN {' OR '.join([*others, 'false'])} THEN NULL ELSE false END"
@@ -68,6 +118,8 @@ def join_marks(node: Node) -> Node | None:
 
 
 _Keys = tuple[tuple[str, str], ...]
+_Lookup = tuple[Node, _Keys, tuple[Expression, ...]]
+"""The partners, and the keys and conditions by which a row finds them."""
 
 
 def _lookups(unknown: _Keys) -> Iterator[tuple[_Keys, _Keys, _Keys]]:
@@ -90,6 +142,22 @@ def _is_never_null(node: Node, column: str) -> bool:
         case Join(kind="semi" | "anti") | Mark():
             return _is_never_null(node.left, column)
     return False
+
+
+def _may_be_equal(mine: str, theirs: str) -> Expression:
+    """The condition that two values are equal, or one of them is NULL."""
+    left, right = f"{ROWS}.{mine}", f"{ROWS}.{theirs}"
+    text = SqlText.of(f"{left} IS NULL OR {right} IS NULL OR {left} = {right}")
+    return Expression(text, BooleanType(), reads=frozenset([mine, theirs]))
+
+
+def _with_some_null(node: Node, columns: list[str]) -> Filter:
+    """The rows in which some of the columns is NULL."""
+    text = SqlText.of(" OR ".join(f"{ROWS}.{column} IS NULL" for column in columns))
+    condition = Expression(text, BooleanType(), reads=frozenset(columns))
+    names = [next(one.name for one in node.columns if one.id == column) for column in columns]
+    label = " OR ".join(f"{name} IS NULL" for name in names)
+    return Filter(node, Scope(), (condition,), "WHERE", label)
 
 
 def _with_nulls(node: Node, columns: list[str]) -> Filter:

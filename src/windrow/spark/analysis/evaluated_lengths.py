@@ -218,7 +218,7 @@ def _located(tokens: TokenList, length: Length, error: WindrowError) -> WindrowE
         sqlstate="42K08",
         sql=tokens.sql,
         span=span,
-        hint="write the value, or pass it as a parameter",
+        hint="write the value, pass it as a parameter, or DECLARE a variable",
     )
 
 

@@ -53,12 +53,22 @@ def with_names_around(
 
 
 def columns_by_spark(gateway: Gateway, tokens: TokenList) -> ColumnsOf:
-    """Asks Spark for the columns of relations in a text; relations that it refuses have none."""
+    """Asks Spark for the columns of relations in a text; relations that it refuses have none.
+
+    It is asked once for each text, and binds only the windows that the text reads.
+    """
+    known: dict[tuple[str, ...], list[str] | None] = {}
 
     def columns_of(relations: SqlText, windows: tuple[Window | Match, ...]) -> list[str] | None:
+        query = BoundStatement(tokens.sql, relations, _read_by(relations, windows))
+        texts = tuple(_texts(query))
+        if texts not in known:
+            known[texts] = analysed(query)
+        return known[texts]
+
+    def analysed(query: BoundStatement) -> list[str] | None:
         inner = Gateway(gateway.spark, gateway.parameters, "spark")
         inner.plan_only = True
-        query = BoundStatement(tokens.sql, relations, windows)
         try:
             bind_statement(inner, query, build_window)
             return list(inner.sql(query.text).columns)
@@ -66,6 +76,13 @@ def columns_by_spark(gateway: Gateway, tokens: TokenList) -> ColumnsOf:
             return None
 
     return columns_of
+
+
+def _read_by(query: SqlText, windows: tuple[Window | Match, ...]) -> tuple[Window | Match, ...]:
+    """The windows up to the last that a query reads: each stands after those that it reads itself."""
+    read = set(query.relations())
+    last = max((at for at, window in enumerate(windows, start=1) if window.key in read), default=0)
+    return windows[:last]
 
 
 def _texts(statement: BoundStatement) -> list[str]:

@@ -29,6 +29,8 @@ from windrow.plan.columns import ROWS, schema_of
 from windrow.plan.net import net_by
 from windrow.plan.reader import QueryReader
 from windrow.plan.reasons import Reason
+from windrow.plan.rules import applied
+from windrow.plan.rules.join_marks import split_marks
 from windrow.spark.analysis.schemas import SparkAnalyser
 from windrow.spark.errors import raising
 from windrow.spark.gateway import Gateway
@@ -87,6 +89,7 @@ def relation_of_plan(
         The time-varying inputs of the query and the windows in it, in that unit, and the tables, by key. A
         scan reads the table itself if there is none with its name.
     """
+    node = applied(node, (split_marks,))
     bags = Bags(gateway, inputs)
     lowering = _Lowering(bags, tables)
     rows = bags.temporal(lowering.rows_of(node))

@@ -332,9 +332,7 @@ class _Parser(Cursor):
         if start == stop:
             self.fail(["a duration, such as INTERVAL 5 MINUTES"])
         hint = "write INTERVAL 5 MINUTES, or a column of the match's first row"
-        reader = LengthReader(
-            self.tokens, start, stop, f"in {self.what}", ("WITHIN", "DURATION"), hint, of_rows=True
-        )
+        reader = LengthReader(self.tokens, start, stop, f"in {self.what}", ("WITHIN", "DURATION"), hint)
         found = reader.length(least=0)
         self.at = found.tokens[1]
         if found.is_evaluated or any(subqueries(self.tokens, found.value)):
