@@ -169,10 +169,9 @@ def _with_nulls(
     """Run a query with NULL, the default of all columns, for each DEFAULT in its rows of VALUES."""
     while tokens.is_symbol(body, "("):
         body += 1
-    places = [
-        at for at in tokens.places("DEFAULT") if tokens.word(body) == "VALUES" and _is_value(tokens, body, at)
-    ]
-    if not places:
+    found = list(tokens.places("DEFAULT")) if tokens.word(body) == "VALUES" else []
+    places = [at for at in found if _is_value(tokens, body, at)]
+    if not found:
         return run_query
 
     def run(query: str) -> Relation:
@@ -184,6 +183,9 @@ def _with_nulls(
         except WindrowError as error:
             if error.sql == text:
                 error.sql = query
+            starts = {tokens[at].start for at in found}
+            if error.condition.startswith("UNRESOLVED_COLUMN") and error.span and error.span.start in starts:
+                error.hint = "write DEFAULT alone as a value; it is NULL for each column of a stream"
             raise
 
     return run
