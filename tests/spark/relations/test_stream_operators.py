@@ -389,7 +389,7 @@ PIPES = [
     "FROM (SELECT k, v FROM s) |> PIVOT (SUM(v) FOR k IN (1, 2)) |> SELECT `1`",
     "FROM s AS a JOIN t AS b ON a.k = b.k |> WHERE a.v < b.v OR b.ts > 2 |> LEFT JOIN names AS n ON n.k = a.k"
     " |> SELECT a.v, b.v AS w, n.k",
-    "FROM s AS a CROSS JOIN t AS b |> WHERE a.v < b.v |> RIGHT JOIN s AS c ON c.v = a.v AND c.k = b.k"
+    "FROM s AS a CROSS JOIN t AS b |> WHERE a.v < b.v |> RIGHT JOIN t AS c ON c.v = a.v AND c.k = b.k"
     " |> SELECT a.v, c.k",
     "FROM s AS a JOIN t AS b ON a.k = b.k |> ORDER BY b.v DESC, a.v, a.ts, b.ts |> WHERE a.k > 0"
     " |> SELECT a.v, b.v AS w |> LIMIT 2",
