@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -55,7 +56,7 @@ def session(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     session.sql(f"CREATE OR REPLACE STREAM outs {outs} LOCATION '{folder / 'outs'}' UNORDERED")
     session.table_function("former_same", lambda rows: rows)
     spark.udf.register("former_sum", lambda a, b: (a or 0) + (b or 0), "int")
-    spark.udf.register("former_greatest", F.pandas_udf(_greatest, "int", F.PandasUDFType.GROUPED_AGG))
+    spark.udf.register("former_greatest", F.pandas_udf(_greatest, "int"))
     yield session
     for name in ("former_lag", "former_fails", "former_times"):
         session.sql(f"DROP STREAM IF EXISTS {name}")
@@ -69,7 +70,7 @@ def _forget(spark: SparkSession) -> None:
         spark.sql(f"DROP TABLE IF EXISTS {name}")
 
 
-def _greatest(values):
+def _greatest(values: pd.Series) -> int:
     return int(values.max())
 
 
