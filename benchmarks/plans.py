@@ -1,8 +1,8 @@
 """What reading a query into its plan costs, and what subqueries over windows do: seconds.
 
 ``python -m benchmarks.plans [--rows 100000] [--only TEXT]`` prints a line a query: the time of
-``session.sql`` alone, the median of several, and once the time of its changes, counted. With another
-checkout's ``src`` on ``PYTHONPATH`` it times that.
+``session.sql`` alone, the median of several, and once the time of its changes, counted. The queries of
+NEXMark are only planned. With another checkout's ``src`` on ``PYTHONPATH`` it times that.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import sys
 import time
 from collections.abc import Sequence
 
+from examples.nexmark.generate import events
+from examples.nexmark.queries import NUMBERS, query, recorded
 from windrow import Session
 from windrow.errors import WindrowError
 from windrow.spark.runtime.local import local_session
@@ -41,6 +43,7 @@ SUBQUERIES = {
     "share of total": "SELECT k, COUNT(*) * 1.0 / (SELECT COUNT(*) FROM s [RANGE 5]) AS part "
     "FROM s [RANGE 5] GROUP BY k",
 }
+NEXMARK = {f"NEXMark {number}": f"{query(number)} EMIT STREAM" for number in NUMBERS}
 _TIMES, _SECONDS = 7, 20
 """How often a query is planned, unless that takes longer."""
 
@@ -61,28 +64,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )  # fmt: skip
         session.stream(name, log, rowtime="ts", unit="seconds", ptime="at", watermark="upto")
     _say(f"{rows:,} rows in each of two streams")
-    for name, query in (EMIT | SUBQUERIES).items():
+    recorded(session, events(2000, rate=100, disorder=3, in_flight=10, each=9))
+    for name, text in (EMIT | SUBQUERIES | NEXMARK).items():
         if given.only not in name:
             continue
         try:
-            _say(f"{name:15}  {_timed(session, query)}")
+            _say(f"{name:15}  {_timed(session, text, runs=name not in NEXMARK)}")
         except WindrowError as error:
             _say(f"{name:15}  refused: {error.condition}")
     spark.stop()
 
 
-def _timed(session: Session, query: str) -> str:
+def _timed(session: Session, text: str, *, runs: bool) -> str:
     """The times of a query as a line."""
     planning: list[float] = []
     while len(planning) < _TIMES and sum(planning) < _SECONDS:
         begun = time.perf_counter()
-        relation = session.sql(query)
+        relation = session.sql(text)
         planning.append(time.perf_counter() - begun)
+    planned = f"plan {statistics.median(planning) * 1000:5.0f} ms"
+    if not runs:
+        return planned
     begun = time.perf_counter()
-    changes = relation.df if query in EMIT.values() else relation.changelog("diff").df
+    changes = relation.df if text in EMIT.values() else relation.changelog("diff").df
     count = changes.count()
     ran = time.perf_counter() - begun
-    return f"plan {statistics.median(planning) * 1000:5.0f} ms  run {ran:6.1f} s, {count:,} changes"
+    return f"{planned}  run {ran:6.1f} s, {count:,} changes"
 
 
 def _say(line: str) -> None:

@@ -5,6 +5,7 @@ A Column that cannot be written as SQL, such as one with a Python function, is p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -184,6 +185,25 @@ def window_by(
     return run(df, clause, opaque.keys, opaque.put)
 
 
+_BEGINNING = re.compile(r"\s*(\w+)(?=(\.)?)")
+_WORDS = ("AS", "AT", "PREV", "NEXT", "WHEN", "UNBOUNDED")
+
+
+def _refuse_condition(text: str, side: str) -> None:
+    """Refuse a boundary that is a condition alone.
+
+    Raises
+    ------
+    UsageError
+        ``INVALID_ARGUMENT``.
+    """
+    first = _BEGINNING.match(text)
+    if first is not None and first[1].upper() not in _WORDS:
+        row, when = (first[1], text) if first[2] else (side[0], f"{side[0]}.val < 25")
+        hint = f"write {side}=boundary({row!r}, when={when!r}), or {side}={f'AS {row} WHEN {when}'!r}"
+        raise invalid(side, text, "a condition, and no boundary: it names no row", hint)
+
+
 _LATER = "leave it out here, and select it from the result"
 
 
@@ -219,6 +239,7 @@ class _Opaque:
     def words(self, boundary: object, side: str) -> str:
         """A boundary in the clause's words."""
         if isinstance(boundary, str):
+            _refuse_condition(boundary, side)
             return boundary
         if not isinstance(boundary, Boundary):
             hint = f"write {side}=boundary('s', when='s.val < 25'), or the words of the clause"

@@ -182,6 +182,10 @@ def test_reserved_and_odd_words_are_names(rows):
             lambda rows: windows(rows, end=F.col("x") > 1),
             "end: Column<'>(x, 1)'> is neither a boundary nor SQL",
         ),
+        (
+            lambda rows: windows(rows, start="low.val < 25"),
+            "start: 'low.val < 25' is a condition, and no boundary: it names no row",
+        ),
         (lambda rows: windows(rows, start=boundary(3)), "start: 3 is no name of a variable"),
         (lambda rows: windows(rows, name=None), "name: None is not a text"),
         (lambda rows: windows(rows, name=""), "name is empty"),
@@ -213,6 +217,21 @@ def test_values_that_an_argument_does_not_take_are_refused(rows, ask, message):
         ask(rows)
     assert (caught.value.condition, caught.value.message) == ("INVALID_ARGUMENT", message)
     assert caught.value.hint
+
+
+def test_the_hint_for_a_condition_alone_is_the_boundary(rows):
+    with pytest.raises(UsageError) as caught:
+        windows(rows, start="low.val < 25", select="low.day")
+    written = "start=boundary('low', when='low.val < 25'), or start='AS low WHEN low.val < 25'"
+    assert caught.value.hint == f"write {written}"
+    either = [
+        windows(rows, start=start, select="low.day")
+        for start in (boundary("low", when="low.val < 25"), "AS low WHEN low.val < 25")
+    ]
+    assert found(either[0]) == found(either[1]) != []
+    with pytest.raises(UsageError) as caught:
+        windows(rows, end="val < 25")
+    assert "end='AS e WHEN e.val < 25'" in caught.value.hint
 
 
 def test_arguments_may_end_in_comments(rows):
