@@ -20,7 +20,7 @@ from .casefile import Case, ExpectedError, ExpectedRows, Mode, Table, Tolerance,
 from .in_parts import matches_in_parts
 from .literals import Row, normalise, render_rows, render_schema, to_spark
 
-__all__ = ["Answer", "answer", "difference", "error_difference", "outcome", "twin_answer"]
+__all__ = ["Answer", "answer", "difference", "error_difference", "outcome", "plan_of", "twin_answer"]
 
 _FIXED = {"spark.sql.session.timeZone": "UTC"}
 """Every case runs with these: literals of timestamps are in UTC."""
@@ -54,14 +54,26 @@ def answer(spark: SparkSession, case: Case, mode: Mode) -> Answer:
     A log is given as the table of its rows: with all bounds at +∞ that is what it means. In batch, patterns
     are also found in slices and as on a stream.
     """
+    with _asked(spark, case, mode) as session, matches_in_parts() if mode == "batch" else nullcontext():
+        return _collect(_relation(session, case).df)
+
+
+def plan_of(spark: SparkSession, case: Case) -> str:
+    """What EXPLAIN says of the case's query."""
+    with _asked(spark, case, "batch") as session:
+        return _relation(session, case).plan()
+
+
+@contextmanager
+def _asked(spark: SparkSession, case: Case, mode: Mode) -> Iterator[windrow.Session]:
+    """A session with what the case's query reads."""
     with _settings(spark, _wanted(case, interpreted=mode == "reference")), _clean_catalogue(spark):
         session = windrow.Session(spark, execution=mode)
         for table in _tables(case):
             session.register(table.name, _frame(spark, table))
         for statement in case.setup:
             session.sql(statement)
-        with matches_in_parts() if mode == "batch" else nullcontext():
-            return _collect(_relation(session, case).df)
+        yield session
 
 
 def twin_answer(spark: SparkSession, case: Case, twin: Twin) -> Answer:

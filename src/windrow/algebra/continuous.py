@@ -43,7 +43,6 @@ __all__ = [
     "WindowedStream",
 ]
 
-
 CHANGELOG = "CHANGELOG"
 """The kind of a stream of changes."""
 
@@ -477,10 +476,7 @@ class Reader:
                     f"CREATE STREAM {name}_stream (…, ROWTIME ts …) FROM {name}",
                 )
             return name, name
-        inside = (index, bracket)
-        while tokens.is_symbol(inside[0], "(") and tokens.partner[inside[0]] == inside[1] - 1:
-            inside = (inside[0] + 1, inside[1] - 1)
-        found = self._stream_of(*inside)
+        found = self._stream_of(index, bracket)
         if found is None:
             raise _relation_provided(tokens, tokens.span(index, bracket), "the query")
         return found, None
