@@ -96,6 +96,14 @@ OVER_ALL = [
     "SELECT STREAM who, at FROM bids b WHERE (auction, at) NOT IN (SELECT auction, at FROM sold)",
     "SELECT STREAM who, at FROM bids b WHERE (auction, at, price, who)"
     " NOT IN (SELECT auction, at, auction + 3, item FROM sold)",
+    "SELECT STREAM who, at FROM bids b WHERE (auction, auction) NOT IN (SELECT auction, at FROM sold)",
+    "SELECT STREAM who, at FROM bids b WHERE (auction, at) NOT IN (SELECT auction, auction FROM sold)",
+    "SELECT STREAM who, at FROM bids b WHERE (auction, at, auction, at)"
+    " IN (SELECT auction, at, auction, at FROM sold)",
+    "SELECT STREAM who, item FROM bids b LEFT JOIN sold s ON s.auction = b.auction AND s.at = b.auction",
+    "SELECT STREAM who, item FROM bids b LEFT JOIN sold s ON s.auction = b.auction AND s.auction = b.at",
+    "SELECT STREAM b.who FROM bids b WHERE (auction, at, auction, price)"
+    " NOT IN (SELECT auction, at, auction, auction FROM sold)",
     "SELECT STREAM who, item FROM bids b FULL JOIN sold s ON b.auction = s.auction AND b.price > s.at + 5",
     "SELECT STREAM who, item FROM bids b FULL JOIN sold s ON b.at < s.at AND s.auction > 1",
     "SELECT STREAM who, item FROM bids b LEFT JOIN sold s ON s.auction = b.auction"

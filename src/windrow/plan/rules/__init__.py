@@ -29,6 +29,7 @@ from windrow.plan.rules.first_rows import first_rows
 from windrow.plan.rules.join_all_pairs import join_all_pairs
 from windrow.plan.rules.join_marks import join_marks
 from windrow.plan.rules.join_values import join_values
+from windrow.plan.rules.keys_once import keys_once
 from windrow.plan.rules.push_filters import push_filters
 
 __all__ = ["BY_KEYS", "RULES", "TIMED", "Rule", "applied"]
@@ -41,7 +42,7 @@ RULES: tuple[Rule, ...] = (push_filters,)
 TIMED: tuple[Rule, ...] = (first_rows,)
 """Rules for queries with EMIT, where each instant is a separate table."""
 
-BY_KEYS: tuple[Rule, ...] = (*RULES, join_all_pairs, join_values, join_marks)
+BY_KEYS: tuple[Rule, ...] = (*RULES, join_all_pairs, join_values, join_marks, keys_once)
 """Rules for operators that join only by keys."""
 
 
