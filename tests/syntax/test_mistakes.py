@@ -224,6 +224,7 @@ def test_a_name_of_from_is_found(name, is_one):
         ("SELECT count(*) n max(x) FROM t", "max", "is a comma missing? write a comma before max"),
         ("SELECT f(a b) FROM t", "b)", "is a comma missing? write a comma before b"),
         ("(DEFINE A AS TRUE B AS A.x > 1)", "AS A", "is a comma missing? write a comma before B"),
+        ("SELECT k FROM s [ROWS n n]", "n]", None),
         ("SELECT a FROM t x y z", "y", None),
         ("SELECT CASE WHEN a THEN b c END FROM t", "c END", None),
         ("SELECT k, FROM s AS x AS y", "AS y", "leave out the comma before FROM"),

@@ -315,7 +315,9 @@ def missing_comma(sql: str, span: Span) -> str | None:
         return None
     level = [index for index in range(at) if tokens.parent[index] == tokens.parent[at]]
     clause = next((tokens.word(index) for index in reversed(level) if tokens.word(index) in _CLAUSES), "")
-    is_argument = clause == "" and tokens.parent[at] > 0 and tokens[tokens.parent[at] - 1].is_name
+    bracket = tokens.parent[at]
+    is_call = bracket > 0 and tokens.is_symbol(bracket, "(") and tokens[bracket - 1].is_name
+    is_argument = clause == "" and is_call
     if clause not in _LISTS and not is_argument:
         return None
     last = at + 1
