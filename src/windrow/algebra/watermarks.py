@@ -10,7 +10,9 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import groupby
 
-__all__ = ["WatermarkHistory", "least_watermark", "of_idle_producers", "of_producers", "value_at"]
+from windrow.streams.entries import FOREVER
+
+__all__ = ["WatermarkHistory", "least_watermark", "of_producers", "value_at"]
 
 WatermarkHistory = list[tuple[int, int]]
 
@@ -18,37 +20,13 @@ _NONE = -(2**63)
 """The bound of a producer without one."""
 
 
-def of_producers(entries: Iterable[tuple[int, Hashable, int | None]]) -> WatermarkHistory:
+def of_producers(
+    entries: Iterable[tuple[int, Hashable, int | None, int | None]], idle: int | None = None
+) -> WatermarkHistory:
     """The watermark of a log: the least bound of the producers that have appeared so far.
 
-    Parameters
-    ----------
-    entries
-        (ptime, producer, promised) in any order; None for entries without a bound. Entries of one ptime
-        come at once.
-
-    >>> of_producers([(1, "a", 5), (2, "b", None), (3, "b", 4), (4, "b", 9), (4, "a", 6)])
-    [(1, 5), (4, 6)]
-    """
-    bounds: dict[Hashable, int | None] = {}
-    history: WatermarkHistory = []
-    waiting = sorted(entries, key=lambda entry: entry[0])
-    for number, (ptime, producer, bound) in enumerate(waiting):
-        before = bounds.get(producer)
-        bounds[producer] = bound if before is None else before if bound is None else max(before, bound)
-        if number + 1 < len(waiting) and waiting[number + 1][0] == ptime:
-            continue
-        known = [value for value in bounds.values() if value is not None]
-        # a producer without a bound delays the others
-        if len(known) == len(bounds) and (not history or min(known) > history[-1][1]):
-            history.append((ptime, min(known)))
-    return history
-
-
-def of_idle_producers(
-    entries: Iterable[tuple[int, Hashable, int | None, int | None]], idle: int
-) -> WatermarkHistory:
-    """The watermark of a log whose silent producers do not delay the others.
+    Before the first row there is none, unless all producers have finished. The first row of a producer does
+    not delay the watermark if it is below it.
 
     Parameters
     ----------
@@ -56,10 +34,12 @@ def of_idle_producers(
         (ptime, producer, promised, rowtime) in any order; None for entries without a bound or a row. Entries
         of one ptime come at once.
     idle
-        The processing time after which a producer without an entry is idle. When it comes back, the watermark
-        is its bound, as for a new producer; a row below the watermark does not bring it back.
+        The processing time after which a producer without an entry is idle, and delays the others no more;
+        None for never. When it comes back, the watermark is its bound, as for a new producer.
 
-    >>> of_idle_producers([(1, "a", 5, 6), (1, "b", 2, 2), (4, "a", 8, 8), (5, "b", 3, 1)], idle=2)
+    >>> of_producers([(1, "a", 5, None), (2, "b", None, 4), (3, "b", 4, 4), (4, "b", 9, 6), (4, "a", 6, 8)])
+    [(3, 4), (4, 6)]
+    >>> of_producers([(1, "a", 5, 6), (1, "b", 2, 2), (4, "a", 8, 8), (5, "b", 3, 1)], idle=2)
     [(1, 2), (3, 5), (4, 8)]
     """
     running = _Running(idle)
@@ -76,13 +56,14 @@ def of_idle_producers(
 class _Running:
     """A watermark that advances as producers send entries, and as they become idle."""
 
-    def __init__(self, idle: int) -> None:
+    def __init__(self, idle: int | None) -> None:
         self.idle = idle
         self.history: WatermarkHistory = []
         self._heard: dict[Hashable, int] = {}
         self._bounds: dict[Hashable, int] = {}
         self._seen: dict[Hashable, int] = {}
         self._left = _NONE
+        self._has_begun = False
 
     def take(self, ptime: int, producer: Hashable, bound: int | None, rowtime: int | None) -> None:
         """An entry of a producer."""
@@ -95,11 +76,14 @@ class _Running:
                 return
         if rowtime is not None and rowtime >= own:
             self._seen[producer] = max(self._seen.get(producer, _NONE), rowtime)
+            self._has_begun = True
         self._heard[producer] = ptime
         self._bounds[producer] = own if bound is None else max(own, bound)
 
     def expire(self, until: int | None) -> None:
         """Let producers without an entry be idle, until a processing time."""
+        if self.idle is None:
+            return
         for producer, last in sorted(self._heard.items(), key=lambda one: one[1]):
             if until is not None and last + self.idle >= until:
                 return
@@ -110,7 +94,7 @@ class _Running:
     def advance(self, ptime: int) -> None:
         """Advance as far as the producers allow that are not idle; all producers, once all are."""
         value = min((self._bounds[each] for each in self._heard), default=self._left)
-        if value > self._at:
+        if value > self._at and (self._has_begun or value == FOREVER):
             if self.history and self.history[-1][0] == ptime:
                 self.history.pop()
             self.history.append((ptime, value))

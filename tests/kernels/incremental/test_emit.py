@@ -8,13 +8,13 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from windrow.algebra.watermarks import least_watermark, of_idle_producers, of_producers, value_at
+from windrow.algebra.watermarks import least_watermark, of_producers, value_at
 from windrow.kernels.reference.emit import State, emitted, versions
 from windrow.kernels.zset import NEVER
 from windrow.kernels.zset.delayed import delayed
 from windrow.streams import EntryKind, Ordering, WatermarkState
 from windrow.streams.admission.watermark import decide
-from windrow.streams.entries import Entries
+from windrow.streams.entries import FOREVER, Entries
 
 times = st.tuples(st.integers(0, 20), st.integers(1, 12) | st.none()).map(
     lambda pair: (pair[0], NEVER if pair[1] is None else pair[0] + pair[1])
@@ -102,30 +102,9 @@ def test_versions_count_the_changes_of_each_group(rows):
 
 
 entries = st.lists(
-    st.tuples(st.integers(0, 9), st.sampled_from("abc"), st.integers(0, 30) | st.none()), max_size=12
+    st.tuples(st.integers(0, 9), st.sampled_from("abc"), st.integers(0, 30) | st.none(), st.integers(0, 30)),
+    max_size=12,
 )
-
-
-@given(entries)
-def test_a_watermark_is_what_all_producers_have_promised_and_never_falls(entries):
-    found = of_producers(entries)
-    highest = None
-    for at in range(10):
-        come = {producer for ptime, producer, _ in entries if ptime <= at}
-        promised = [
-            max(
-                (
-                    bound
-                    for ptime, producer, bound in entries
-                    if producer == each and bound is not None and ptime <= at
-                ),
-                default=None,
-            )
-            for each in come
-        ]
-        if promised and None not in promised:
-            highest = min(promised) if highest is None else max(highest, min(promised))
-        assert value_at(found, at) == highest
 
 
 @given(st.lists(entries, min_size=1, max_size=3))
@@ -150,33 +129,37 @@ def by_definition(logged, idle):
             history.append((ptime, state.value))
 
     def expired(until):
-        while found := [
-            (known.heard + idle, name)
-            for name, known in state.producers.items()
-            if known.is_open and (until is None or known.heard + idle < until)
-        ]:
+        while idle is not None and (
+            found := [
+                (known.heard + idle, name)
+                for name, known in state.producers.items()
+                if known.is_open and (until is None or known.heard + idle < until)
+            ]
+        ):
             at, name = min(found)
             told(at, [(EntryKind.IDLE, name, 0)])
 
     for ptime, producer, bound, rowtime in logged:
         expired(ptime)
         items = [] if rowtime is None else [(EntryKind.ROW, producer, rowtime)]
-        told(ptime, items if bound is None else [*items, (EntryKind.WATERMARK, producer, bound)])
+        told(ptime, items if bound is None else [*items, (EntryKind.BOUND, producer, bound)])
     expired(None)
     return history
 
 
-one_entry = st.tuples(
-    st.integers(1, 3), st.sampled_from("abc"), st.integers(0, 30) | st.none(), st.integers(0, 30)
-)
+bound = st.none() | st.integers(0, 30) | st.just(FOREVER)
+one_entry = st.tuples(st.integers(1, 3), st.sampled_from("abc"), bound, st.none() | st.integers(0, 30))
 
 
-@given(st.lists(one_entry, max_size=14), st.integers(1, 6))
-def test_idle_producers_delay_no_watermark_as_where_they_are_logged(entries, idle):
-    logged, now = [(0, "a", None, 0)], 0
-    for later, producer, bound, rowtime in entries:
+@given(st.lists(one_entry, max_size=14), st.none() | st.integers(1, 6))
+@example([(1, "a", 5, None), (1, "b", None, 3), (1, "b", 9, None)], 6)
+@example([(1, "a", 5, None), (1, "b", None, 3), (1, "b", 9, None)], None)
+@example([(1, "a", 5, 5), (1, "b", None, 3), (1, "a", 9, None)], None)
+def test_a_watermark_is_that_of_admission(entries, idle):
+    logged, now = [], 0
+    for later, producer, promised, rowtime in entries:
         now += later
-        logged.append((now, producer, bound, rowtime))
-    found, expected = of_idle_producers(logged, idle), by_definition(logged, idle)
-    for at in range(now + idle + 2):
+        logged.append((now, producer, 0 if promised is rowtime is None else promised, rowtime))
+    found, expected = of_producers(logged, idle), by_definition(logged, idle)
+    for at in range(now + (idle or 0) + 2):
         assert value_at(found, at) == value_at(expected, at)

@@ -107,6 +107,14 @@ WITHOUT = log.map(lambda entries: [(*entry[:4], None) for entry in entries])
 )
 @example([("a", 1, 1, 1, None), ("a", 0, 1, 1, 5), ("a", 9, 1, 1, 2)], 2, {}, set(), {0}, "reference")
 @example([("a", 1, 1, 1, 3), ("a", 8, 1, 1, 9)], 0, {"future": "1 minute"}, {1}, set(), "reference")
+@example(
+    [("b", None, None, None, 7), ("a", 2, 1, 1, None), ("a", 9, 1, 1, 9), ("b", 9, 1, 2, 20)],
+    None,
+    {},
+    set(),
+    set(),
+    "batch",
+)
 def test_a_recorded_table_is_read_as_the_same_rows_live(
     spark, tmp_path_factory, entries, lag, options, far, kills, execution
 ):

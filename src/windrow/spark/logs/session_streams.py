@@ -8,12 +8,12 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from windrow.algebra.time_scale import TimeScale
-from windrow.algebra.watermarks import WatermarkHistory, of_idle_producers, of_producers
+from windrow.algebra.watermarks import WatermarkHistory, of_producers
 from windrow.plan.arrow_types import pattern_schema
 from windrow.spark.errors import raising, translate
 from windrow.spark.logs.admitted_rows import VIOLATED_BOUND
@@ -65,6 +65,8 @@ ARRIVAL, PTIME, PRODUCER, ENTRY_BOUND, IS_LATE = "__arrival", "__ptime", "__prod
 
 LATE = "stream STRING, row STRING, rowtime {kind}, bound {kind}, producer STRING, reason STRING"
 """The columns of the late rows of several streams; `kind` is the type of instants."""
+
+_BEFORE, _FIRST = "__before", "__first"
 
 
 @dataclass(frozen=True)
@@ -150,20 +152,30 @@ class StreamArrivals:
         """The changes of the watermark, with their processing times."""
         if self.known is not None:
             return self.known[0]
-        if self.idle is not None:
-            return of_idle_producers(self._collected(self._heard), self.idle)
-        with_bounds = self.entries.where(F.col(ENTRY_BOUND).isNotNull()).groupBy(PTIME, PRODUCER)
-        producers = self.entries.groupBy(PRODUCER).agg(F.min(PTIME).alias(PTIME))
-        found = with_bounds.agg(F.max(ENTRY_BOUND).alias(ENTRY_BOUND)).unionByName(
-            producers.withColumn(ENTRY_BOUND, F.lit(None).cast("bigint"))
-        )
-        return of_producers(self._collected(found.select(PTIME, PRODUCER, ENTRY_BOUND)))
+        heard = self._heard if self.idle is not None else self._deciding(self._heard)
+        return of_producers(self._collected(heard), self.idle)
 
     @property
     def _heard(self) -> DataFrame:
-        """When there was an entry of each producer, with its bound and its greatest admitted rowtime."""
-        admitted = F.when(~F.col(IS_LATE), F.col(ROWTIME))
-        return self.judged.groupBy(PTIME, PRODUCER).agg(F.max(ENTRY_BOUND), F.max(admitted))
+        """When there was an entry of each producer, with its bound and its greatest rowtime; of the rows that
+        are not late, if that decides when it is idle.
+        """
+        judged = self.entries.withColumn(IS_LATE, F.lit(False)) if self.idle is None else self.judged
+        rowtime = F.max(F.when(~F.col(IS_LATE), F.col(ROWTIME))).alias(ROWTIME)
+        return judged.groupBy(PTIME, PRODUCER).agg(F.max(ENTRY_BOUND).alias(ENTRY_BOUND), rowtime)
+
+    @staticmethod
+    def _deciding(heard: DataFrame) -> DataFrame:
+        """The entries that may move the watermark if no producer is idle: those with a bound, those before
+        their producer has one, and its first row that is not late.
+        """
+        own = Window.partitionBy(PRODUCER)
+        earlier = own.orderBy(PTIME).rowsBetween(Window.unboundedPreceding, -1)
+        marked = heard.withColumn(_BEFORE, F.max(ENTRY_BOUND).over(earlier))
+        is_taken = F.col(ROWTIME) >= F.coalesce(_BEFORE, ROWTIME)
+        first = F.min(F.when(is_taken, F.col(PTIME))).over(own)
+        decides = F.col(ENTRY_BOUND).isNotNull() | F.col(_BEFORE).isNull() | (F.col(PTIME) == F.col(_FIRST))
+        return marked.withColumn(_FIRST, first).where(decides).drop(_BEFORE, _FIRST)
 
     @staticmethod
     def _collected(frame: DataFrame) -> list[tuple[Any, ...]]:
