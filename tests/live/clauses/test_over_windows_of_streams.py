@@ -79,8 +79,11 @@ def test_cuts_and_kills_change_nothing(
 )
 def test_rows_of_other_instants_have_no_order(spark, tmp_path, stream):
     session = declared_live(spark, tmp_path, {"s": [], "t": []}, None)
-    with pytest.raises(WindrowError, match="ORDER_NOT_ROWTIME"):
+    with pytest.raises(WindrowError, match="ORDER_NOT_ROWTIME") as error:
         session.sql(CLAUSES[0].format(stream))
+    assert error.value.hint.startswith("read a relation, without STREAM or DSTREAM")
+    relation = stream.replace(" STREAM", "").replace("DSTREAM", "")
+    assert session.sql(CLAUSES[0].format(relation))._live is not None
 
 
 def test_windows_below_a_clause_are_reported(spark, tmp_path):

@@ -502,14 +502,17 @@ class ClausePlan(RowtimePlan):
         key, _ = clause.order_by[0]
         found = (self.catalog.streams[name].rowtime for name in clause.rows.relations() if name in self.read)
         rowtime = next((name for name in found if name is not None), None)
+        hint = "order by the rowtime column; for windows, that of the LABEL row, or else of the START row"
+        if rowtime:
+            hint = f"write ORDER BY {rowtime}, then the keys that order rows of the same rowtime"
+        elif windows_of_views(self.gateway, self.catalog, clause.rows.relations()):
+            hint = "read a relation, without STREAM or DSTREAM: FROM (SELECT … FROM s [RANGE 10 MINUTES])"
         return AnalysisError(
             "a clause over a live stream must order rows by the rowtime",
             condition="ORDER_NOT_ROWTIME",
             sql=self.tokens.sql,
             span=key.span,
-            hint=f"write ORDER BY {rowtime}, then the keys that order rows of the same rowtime"
-            if rowtime
-            else "order by the rowtime column; for windows, that of the LABEL row, or else of the START row",
+            hint=hint,
         )
 
     def _refuse_streams_inside(self, clause: Window | Match) -> None:
