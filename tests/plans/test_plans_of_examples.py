@@ -50,6 +50,7 @@ def test_the_plan_of_linear_road(spark, snapshot):
     assert session.script(TOLLS.read_text())[-1].plan() == snapshot
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_the_plan_of_a_published_query(spark, snapshot, case):
     assert plan_of(spark, case) == snapshot

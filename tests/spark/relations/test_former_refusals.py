@@ -90,6 +90,7 @@ def _answer(session: Session, statement: str, folder: Path) -> None:
         given.df.collect()
 
 
+@pytest.mark.sampled
 @pytest.mark.filterwarnings("ignore:the state of the query is unbounded")
 @pytest.mark.parametrize("former", FORMER, ids=lambda former: former.name)
 def test_a_former_refusal(session: Session, tmp_path: Path, former: Former) -> None:
