@@ -202,11 +202,11 @@ def test_create_stream_from_a_streaming_view_says_it_too(session, spark, incomin
     spark.catalog.dropTempView("t")
 
 
-def test_a_recorded_table_has_no_processing_time_to_be_ahead_of(session, spark):
+def test_a_recorded_table_without_processing_times_has_none_to_be_ahead_of(session, spark):
     spark.range(1).createOrReplaceTempView("t")
-    with pytest.raises(WindrowError, match=r"(?s)UNSUPPORTED_CLAUSE.*FUTURE"):
+    with pytest.raises(WindrowError, match=r"(?s)MISSING_PTIME.*FUTURE 1 DAY"):
         session.sql("CREATE STREAM s (ROWTIME id BIGINT) FROM t FUTURE 1 DAY")
-    with pytest.raises(WindrowError, match=r"(?s)UNKNOWN_OPTION.*future"):
+    with pytest.raises(WindrowError, match=r"(?s)MISSING_PTIME.*ptime="):
         session.stream("s", spark.range(1), rowtime="id", future="1 day")
     spark.catalog.dropTempView("t")
 

@@ -71,14 +71,14 @@ def of_frame(frame: DataFrame, log: TableLog) -> Stream:
 
 def _without_order(log: TableLog, option: str, message: str) -> AnalysisError:
     place = log.options.get(option)
+    numbers = ", or of the entries' numbers" if option == "LAG" else ""
+    written = "PTIME at TIMESTAMP" if place else "ptime='at'"
     return AnalysisError(
         message,
         condition="MISSING_PTIME",
         sql=log.sql if place else None,
         span=place,
-        hint="name the column of processing times, or of the entries' numbers: PTIME at TIMESTAMP"
-        if option == "LAG"
-        else "name the column of processing times: PTIME at TIMESTAMP",
+        hint=f"name the column of processing times{numbers}: {written}",
     )
 
 
@@ -189,7 +189,7 @@ def _quarantined(
     kind = entries.schema[ARRIVED].dataType.simpleString() if log.ptime is not None else ""
     ptime = TimeScale.of(kind)
     if ptime is None or ptime.kind == "bigint":
-        message = "a row is too far ahead of its processing time, but the rows have no column of times"
+        message = "rows are too far ahead by their processing times, but they have no column of times"
         raise _without_order(log, "FUTURE", message)
     if log.punctuation is not None:
         message = "a log with punctuations cannot have a limit of the future"
