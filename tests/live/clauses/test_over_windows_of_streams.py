@@ -7,9 +7,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.live.law.test_law import LOGS
-from tests.live.random_logs import admitted, declared_live, ended, live, recorded
+from tests.live.random_logs import admitted, declared_live, ended, live, recorded, table
 from tests.live.stepping import law, rows_of, total
+from windrow import Memory
 from windrow.errors import WindrowError
+from windrow.spark.live.hosts import micro_batches_of
 
 STREAMS = [
     "SELECT STREAM ts, k, v FROM s {}",
@@ -91,3 +93,46 @@ def test_windows_below_a_clause_are_reported(spark, tmp_path):
     plan = session.sql(CLAUSES[1].format(STREAMS[1].format("[RANGE UNBOUNDED]")))._live
     assert "t [RANGE UNBOUNDED]" in [*plan.windows().values()]
     assert any(str(one).startswith("t [RANGE UNBOUNDED]") for one in plan.unbounded())
+
+
+class Failing(Memory):
+    """Fails the first time that it is given each micro-batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.failed = set()
+
+    def write_table(self, rows, number):
+        if number not in self.failed:
+            self.failed.add(number)
+            raise OSError("disk full")
+        return super().write_table(rows, number)
+
+    def write(self, rows, number):
+        return self.write_table(rows.toArrow(), number)
+
+
+@pytest.mark.usefixtures("interpreted")
+def test_a_micro_batch_that_failed_is_repeated_from_the_files(spark, tmp_path):
+    """Not from the windows in memory, which it has changed."""
+    s = ended([("a", at, 1, at % 3, at) for at in range(8)])
+    t = ended([("a", at, 1, 10 + at, at) for at in range(8)])
+    query = CLAUSES[1].format(STREAMS[1].format("[ROWS 3]"))
+    plan = declared_live(spark, tmp_path, {"s": s, "t": t}, None).sql(query)._live
+    sink = Failing()
+    steps = micro_batches_of(plan, sink, tmp_path / "checkpoint", "delta", "keep")
+    for number, (low, high) in enumerate([(0, 3), (3, 6), (6, 9)]):
+        frames = {
+            name: spark.createDataFrame(table(entries[low:high])).select(*stream.live.columns)
+            for (_, name, stream) in steps.streams()
+            for entries in [{"s": s, "t": t}[name]]
+        }
+        while number not in sink.batches:
+            try:
+                steps.take(steps.input(frames), number)
+            except OSError:
+                assert number not in sink.batches
+    steps.close()
+    expected = recorded(spark, {"s": s, "t": t}, None).sql(query).to_arrow()
+    assert rows_of([*sink.batches.values()]) == rows_of([expected])
+    assert expected.num_rows > 3

@@ -8,23 +8,23 @@ committed beside the state of the clauses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 
-import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
-from windrow.kernels.incremental import PER_MICRO_BATCH, InputState, Times
+from windrow.kernels.incremental import PER_MICRO_BATCH, Times
 from windrow.plan.arrow_types import is_orderable
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.checkpoint import Checkpoint, CommittedBatch
+from windrow.spark.live.checkpoints.window_states import States, WindowStates
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
-from windrow.spark.live.micro_batches.windowed_relation import States, WindowedRelation
+from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
 from windrow.spark.live.plans.live_plan import RowtimePlan
 from windrow.spark.live.plans.planned_views import planned_views
 from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
-from windrow.spark.live.reports.state_table import RetainedRowsOf
+from windrow.spark.live.reports.state_table import RetainedRowsOf, in_windows
 from windrow.spark.logs.micro_batch import InstantSpan, PartOutput, StreamOutput, upwards
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.syntax.sqltext import quoted
@@ -90,17 +90,18 @@ class _View:
             gateway, windowed, folder, self._columns.rows, self._stream.scale, f".{name}"
         )
         self._reached: int | None = None
-        self._known: tuple[int, States] | None = None
+        self._states = WindowStates(checkpoint, [side.window_input for side in windowed.windows])
 
     def output(self, span: InstantSpan) -> StreamOutput:
         scale = self._stream.scale
         since = None if span.since is None else upwards(span.since, self._scale, scale)
         until = upwards(span.until, self._scale, scale)
         origin = span.origin * self._scale.nanoseconds // scale.nanoseconds
-        states, chunk = self._states(self.before, since), span.number * PER_MICRO_BATCH
+        states, chunk = self._states.after(self.before, since), span.number * PER_MICRO_BATCH
         if since is None or self._reached != since:  # at a start, and when a micro-batch is repeated
             self._relation.begin(states, since, origin)
         self._reached = None  # until it is over
+        self._states.forget()
         for side in self._arriving:
             rows = self._columns.rows(side, span.due[side.stream])
             states[side.name] = states[side.name].with_arrivals(rows, chunk)
@@ -118,47 +119,20 @@ class _View:
     def write(self, number: int) -> Chunks:
         """Write the rows in windows after a micro-batch; returns all chunks, by name."""
         if self.after is None:
-            if self._known is not None and self._known[0] == self.before.number:
-                self._known = number, self._known[1]
-            return {name: dict(self.before.chunks.get(name, {})) for name in self._sides}
-        chunks: Chunks = {}
-        for name, state in self.after.items():
-            self.after[name], new = state.merged(number)
-            chunks[name] = self._checkpoint.write_chunks(name, self.after[name].chunks, new)
-        self._known = number, self.after
-        return chunks
+            return self._states.unchanged(self.before, number)
+        return self._states.write(self.after, number)
 
     def reported(self, committed: CommittedBatch) -> dict[str, RetainedRowsOf]:
         """The rows in windows after a micro-batch, by the names of their state; none of those that never have
         any between micro-batches.
         """
-        found = {}
-        for name, chunks in committed.chunks.items():
-            if name in self._sides and chunks:
-                rows = [self._checkpoint.read_chunk(name, int(chunk)) for chunk in chunks]
-                rowtimes = pa.chunked_array(
-                    [one.column(ROWTIME).combine_chunks() for one in rows], pa.int64()
-                )
-                size = self._checkpoint.chunk_bytes(committed, name)
-                found[name] = RetainedRowsOf.of(rowtimes, size)
-        return found
-
-    @property
-    def _sides(self) -> Mapping[str, WindowedSide]:
-        return {side.name: side for side in self._windowed.windows}
+        reached = committed.frontier
+        since = None if reached is None else upwards(reached, self._scale, self._stream.scale)
+        states = self._states.after(committed, since)
+        stored = {name: state for name, state in states.items() if committed.chunks.get(name)}
+        return in_windows(stored, partial(self._checkpoint.chunk_bytes, committed))
 
     @property
     def _arriving(self) -> list[WindowedSide]:
         """The windows of live streams."""
         return [side for side in self._windowed.windows if side.made is None]
-
-    def _states(self, before: CommittedBatch, frontier: int | None) -> States:
-        """The windows after a micro-batch, at the frontier that it reached."""
-        if self._known is not None and self._known[0] == before.number:
-            return dict(self._known[1])
-        states = {}
-        for name, side in self._sides.items():
-            chunks = {int(chunk): rows for chunk, rows in before.chunks.get(name, {}).items()}
-            tables = (self._checkpoint.read_chunk(name, chunk) for chunk in chunks)
-            states[name] = InputState.read(side.window_input, chunks, tables, frontier)
-        return states

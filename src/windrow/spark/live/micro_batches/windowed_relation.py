@@ -40,6 +40,7 @@ from windrow.spark.analysis.collations import ranked
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.stored_tables import stored_tables
+from windrow.spark.live.checkpoints.window_states import States
 from windrow.spark.live.operators.envelopes import changes_as_rows, copies, copies_of
 from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
@@ -48,9 +49,8 @@ from windrow.spark.relations.stream_windows import falls, wrong_distance
 from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["States", "WindowedRelation"]
+__all__ = ["WindowedRelation"]
 
-States = dict[str, InputState]
 """The states of windows, by their names."""
 
 

@@ -29,6 +29,7 @@ from windrow.kernels.operator_state import Carried, StateInChunks
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.carried_state import carried_in, with_carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
+from windrow.spark.live.checkpoints.window_states import WindowStates
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.clauses_behind import Arrived, ClausesBehind
 from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, EntryReader
@@ -42,7 +43,7 @@ from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped,
 from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.spark.live.reading.closed_keys import without_closed_keys
 from windrow.spark.live.reading.windowed_query import WindowedSide
-from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of
+from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, in_windows, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.changelog import as_cql
@@ -70,7 +71,8 @@ class WindowedSteps(Steps[CollectedBatch]):
         self._windowed, self._forgets = plan.windowed, plan.forgets
         self._entries = EntryReader(context, self._reading)
         self._closed, self._may_be_final = ClosedPartitions(plan.ends), False
-        self._known: tuple[int, dict[str, InputState]] | None = None
+        inputs = [side.window_input for side in self._windowed.windows]
+        self._state_of_windows = WindowStates(context.checkpoint, inputs)
         self._goes_on: Operated | None = None
         self._carried: Carried | None = None
         self._in_chunks = StateInChunks()
@@ -106,7 +108,7 @@ class WindowedSteps(Steps[CollectedBatch]):
     def advance(self, collected: CollectedBatch, number: int, before: CommittedBatch) -> Advanced:
         """Advance the windows, and recompute affected rows."""
         found, positions = collected.found, collected.positions
-        is_known = self._known is not None and self._known[0] == before.number
+        is_known = self._state_of_windows.is_known(before)
         states = self._states(before)
         if not is_known:
             self._carried = carried_in(before)
@@ -116,7 +118,7 @@ class WindowedSteps(Steps[CollectedBatch]):
             if self._goes_on is not None:
                 self._go_on_again(self._goes_on, states, before)
             self._relation.begin(states, before.frontier, before.origin)
-        self._known = None  # state in memory changes now: a failed micro-batch begins again from the files
+        self._state_of_windows.forget()
         closes = self._closed.take(number, before.number, before.positions, positions)
         behind, row_count = self._behind, sum(one.rows.num_rows for one in found.values())
         waited = self._waiting(states) + row_count + (0 if behind is None else behind.waiting(before))
@@ -159,12 +161,8 @@ class WindowedSteps(Steps[CollectedBatch]):
         number = manifest.number
         if self._goes_on is not None and manifest.frontier is not None:
             states = self._carried_over(self._goes_on, states, manifest.frontier, number)
-        retained, chunks = {}, dict(manifest.chunks)
-        for name, state in states.items():
-            retained[name], new = state.merged(number)
-            chunks[name] = self._context.checkpoint.write_chunks(name, retained[name].chunks, new)
-        self._known = number, retained  # which counts once it is committed
-        manifest = replace(manifest, chunks=chunks)
+        chunks = self._state_of_windows.write(states, number)
+        manifest = replace(manifest, chunks={**manifest.chunks, **chunks})
         return with_carried(manifest, self._carried)
 
     def retained(self, committed: CommittedBatch) -> Retained:
@@ -197,14 +195,7 @@ class WindowedSteps(Steps[CollectedBatch]):
         self, committed: CommittedBatch, states: Mapping[str, InputState]
     ) -> dict[str, RetainedRowsOf]:
         """The rows in windows after a micro-batch."""
-        windows = {}
-        for side in self._windowed.windows:
-            retained = states[side.name].retained
-            rowtimes = retained.rows.column(ROWTIME).filter(pa.array(retained.alive))
-            windows[side.name] = RetainedRowsOf.of(
-                rowtimes, self._context.checkpoint.chunk_bytes(committed, side.name)
-            )
-        return windows
+        return in_windows(states, partial(self._context.checkpoint.chunk_bytes, committed))
 
     # -- what comes in -------------------------------------------------------------------------------
 
@@ -229,15 +220,8 @@ class WindowedSteps(Steps[CollectedBatch]):
 
     def _states(self, before: CommittedBatch) -> dict[str, InputState]:
         """The state after the last micro-batch."""
-        if self._known is not None and self._known[0] == before.number:
-            return dict(self._known[1])
-        states = {}
-        for side in self._windowed.windows:
-            chunks = {int(chunk): rows for chunk, rows in before.chunks.get(side.name, {}).items()}
-            tables = (self._context.checkpoint.read_chunk(side.name, chunk) for chunk in chunks)
-            passed = before.marks.get(_PASSED, before.frontier)  # none in commits without a mark
-            states[side.name] = InputState.read(side.window_input, chunks, tables, passed)
-        return states
+        passed = before.marks.get(_PASSED, before.frontier)  # none in commits without a mark
+        return self._state_of_windows.after(before, passed)
 
     def _go_on_again(
         self, groups: Operated, states: Mapping[str, InputState], before: CommittedBatch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, replace
 
 import pyarrow as pa
@@ -10,16 +10,19 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from windrow.algebra.time_scale import TimeScale
+from windrow.kernels.incremental import InputState
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.plans.live_plan import BUFFERED_ROWS, LivePlan
 from windrow.spark.live.reports.progress_report import instant_text
 from windrow.spark.live.sinks.into_stream import rescaled_tick
+from windrow.spark.logs.session_streams import ROWTIME
 from windrow.streams import NO_BOUND, Position
 
 __all__ = [
     "QueryState",
     "RetainedRowsOf",
     "StateRow",
+    "in_windows",
     "producers_of",
     "retained_of",
     "state_of",
@@ -44,6 +47,17 @@ class RetainedRowsOf:
     def of(rowtimes: pa.ChunkedArray, size: int | None) -> RetainedRowsOf:
         """The numbers of rows with these rowtimes."""
         return RetainedRowsOf(len(rowtimes), size, pc.min(rowtimes).as_py())
+
+
+def in_windows(
+    states: Mapping[str, InputState], size_of: Callable[[str], int | None]
+) -> dict[str, RetainedRowsOf]:
+    """The numbers of the rows in windows, by the names of their state."""
+    found = {}
+    for name, state in states.items():
+        rowtimes = state.retained.rows.column(ROWTIME).filter(pa.array(state.retained.alive))
+        found[name] = RetainedRowsOf.of(rowtimes, size_of(name))
+    return found
 
 
 def retained_of(
