@@ -17,7 +17,6 @@ from examples.nexmark.generate import events
 from examples.nexmark.queries import NUMBERS, query, recorded
 from windrow import Session
 from windrow.errors import WindrowError
-from windrow.spark.runtime.local import local_session
 
 __all__ = ["main"]
 
@@ -55,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="the queries with this text in their names")
     given = parser.parse_args(arguments)
     rows = given.rows
-    spark = local_session(master="local[2]", app_name="plans", conf={"spark.driver.memory": "2g"})
-    session = Session(spark)
+    session = Session()
+    spark = session.spark
     for name, factor in (("s", 7), ("t", 11)):
         log = spark.range(rows).selectExpr(
             "id AS at", "id DIV 10 AS ts", f"id * {factor} % 20 AS k", f"id * {factor} % 9 AS v",

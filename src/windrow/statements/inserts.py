@@ -8,17 +8,19 @@ from windrow.algebra.continuous import Reader
 from windrow.errors import WindrowError
 from windrow.relation import Relation
 from windrow.relation_kinds import LiveRelation, StartedRelation
+from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Insert, IntoStream, Table
 from windrow.spark.live.session_queries import queries_of
 from windrow.spark.live.sinks.into_stream import refuse_other
 from windrow.statements.composed import located
 from windrow.syntax.cql_clauses import parse_to_stream
+from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.streams.emit_clause import clauses_in
 from windrow.syntax.streams.other_dialects import spelled
 from windrow.syntax.tokens import TokenList
 
-__all__ = ["gives_stream", "live_of", "start_insert"]
+__all__ = ["gives_stream", "live_of", "refuse_stored_rows", "start_insert"]
 
 
 def gives_stream(tokens: TokenList, start: int, stop: int) -> bool:
@@ -42,6 +44,19 @@ def live_of(
     gateway.prefers_live = gives_stream(tokens, body, stop)
     with located(tokens, (body, stop)) as query:
         return run_query(query)
+
+
+def refuse_stored_rows(catalog: Catalog, tokens: TokenList, at: int) -> None:
+    """Refuse INSERT of stored rows in a pipeline, which would repeat it at each start.
+
+    Raises
+    ------
+    NotSupportedError
+        ``UNSUPPORTED_STATEMENT``.
+    """
+    if tokens.word(at) == "INSERT" and queries_of(catalog).collected is not None:
+        hint = "write SELECT STREAM …, which starts a live query; or insert the rows once with session.sql"
+        raise unsupported_statement(tokens, at, "INSERT of stored rows in a pipeline", hint)
 
 
 def start_insert(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from windrow.algebra.continuous import Reader
 from windrow.errors import InputError, UsageError, WindrowError
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Insert, LiveQueries, LiveQuery
@@ -23,7 +24,7 @@ from windrow.streams.durable_files import flush
 from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.patterns.match_relations import parameter_marks
-from windrow.syntax.query_parts import split_statements, with_items
+from windrow.syntax.query_parts import split_statements
 from windrow.syntax.tokens import TokenList, tokenize
 from windrow.tracebacks import briefly
 
@@ -267,8 +268,7 @@ def _run(
 
 def _writing(tokens: TokenList, start: int, stop: int) -> int | None:
     """The word of a statement that writes, also behind WITH and FROM; None if it writes nothing."""
-    items = with_items(tokens, start) if tokens.word(start) == "WITH" else []
-    body = items[-1].item[1] if items else start
+    body = Reader(tokens, frozenset(), frozenset()).after_with(start, stop)
     if tokens.word(body) in _WRITE:
         return body
     into = (at for at in tokens.level(start, stop) if tokens.word(at + 1) in ("INTO", "OVERWRITE"))

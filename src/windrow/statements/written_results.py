@@ -16,13 +16,11 @@ from windrow.relation_kinds import LiveRelation, StreamRelation, TimeVaryingRela
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import Table
-from windrow.spark.live.session_queries import queries_of
 from windrow.spark.logs.columns_taken import columns_named
 from windrow.statements.composed import located
 from windrow.statements.emit_statements import explaining
-from windrow.statements.inserts import gives_stream, start_insert
+from windrow.statements.inserts import gives_stream, refuse_stored_rows, start_insert
 from windrow.statements.stream_statements import has_stream_words, is_continuous
-from windrow.syntax.mistakes import unsupported_statement
 from windrow.syntax.nodes import Range
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.streams.commands import Command, parse_command
@@ -63,7 +61,7 @@ def with_result(
     command = parse_command(tokens, statement[0] + explained, statement[1])
     if command is None or tokens.text(*command.table).strip("`").lower() in catalog.names:
         if command is None:
-            _refuse_stored_rows(catalog, tokens, statement[0])
+            refuse_stored_rows(catalog, tokens, statement[0])
         yield None
         return
     gateway.prefers_live = command.kind == "INTO" and gives_stream(tokens, *command.query)
@@ -77,7 +75,7 @@ def with_result(
     if isinstance(relation, LiveRelation):
         yield _started(gateway, tokens, command, relation)
         return
-    _refuse_stored_rows(catalog, tokens, statement[0])
+    refuse_stored_rows(catalog, tokens, statement[0])
     varies = isinstance(relation, VaryingRelation | StreamRelation | TimeVaryingRelation)
     if not varies and relation.made_of is None and not has_stream_words(tokens.text(*command.query)):
         yield None
@@ -92,13 +90,6 @@ def with_result(
     frame = _in_table(gateway, tokens, command, relation)
     with gateway.views({_KEY: frame}) as names, gateway.instead(text, names) as read:
         yield read, relation
-
-
-def _refuse_stored_rows(catalog: Catalog, tokens: TokenList, at: int) -> None:
-    """Refuse INSERT in a pipeline, which would repeat it at each start."""
-    if tokens.word(at) == "INSERT" and queries_of(catalog).collected is not None:
-        hint = "write SELECT STREAM …, which starts a live query; or insert the rows once with session.sql"
-        raise unsupported_statement(tokens, at, "INSERT of stored rows in a pipeline", hint)
 
 
 def _started(gateway: Gateway, tokens: TokenList, command: Command, relation: LiveRelation) -> Relation:

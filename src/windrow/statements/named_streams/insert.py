@@ -17,10 +17,9 @@ from windrow.relation_kinds import LiveRelation, StreamRelation
 from windrow.spark.catalog import Catalog
 from windrow.spark.gateway import Gateway
 from windrow.spark.live import IntoStream
-from windrow.spark.live.session_queries import queries_of
 from windrow.spark.logs.columns_taken import TextPlace, columns_named, columns_taken
 from windrow.spark.logs.named_in_session import NamedStreamEntry
-from windrow.statements.inserts import live_of, start_insert
+from windrow.statements.inserts import live_of, refuse_stored_rows, start_insert
 from windrow.statements.named_streams.stream_rows import no_named_stream
 from windrow.streams import Receipt
 from windrow.syntax.cql_clauses import named_columns
@@ -79,9 +78,8 @@ def insert(
         columns = _columns_by_name(tokens, named, query, place)
     if isinstance(query, LiveRelation):
         return start_insert(gateway, tokens, query, IntoStream(named.stream, columns), named.name)
-    if queries_of(catalog).collected is not None and not query.is_plan:
-        hint = "write SELECT STREAM …, which starts a live query; or insert the rows once with session.sql"
-        raise unsupported_statement(tokens, start, "INSERT of stored rows in a pipeline", hint)
+    if not query.is_plan:
+        refuse_stored_rows(catalog, tokens, start)
     receipt = _inserted(gateway, tokens, named, columns, query, place)
     if receipt is None:
         return as_plan(gateway, f"insert into stream {named.name}")
