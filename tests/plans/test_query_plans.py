@@ -161,7 +161,7 @@ def test_what_no_operator_does_is_refused_when_the_statement_is_given(streams, q
     ],
 )
 def test_any_plan_over_windows_is_evaluated_in_memory(streams, query):
-    assert streams.sql(query)._live.windowed.over_windows is not None
+    assert streams.sql(query)._live.windowed.query is not None
     assert "evaluated  in memory, over affected keys" in streams.sql(query).plan()
 
 

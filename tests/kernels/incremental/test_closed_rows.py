@@ -10,18 +10,22 @@ from hypothesis import strategies as st
 from tests.kernels.incremental.test_stages import (
     LAST,
     SCHEMA,
+    as_left,
+    as_right,
     folded,
     frontiers,
+    groups_of_windows,
     instants,
     meant,
+    pairs_of_windows,
     rows,
     told,
     windows,
 )
 from windrow.kernels.advance import Ended
-from windrow.kernels.aggregates import AggregateSpec
-from windrow.kernels.incremental import BracketWindow, TimedRows, Times, changes, group, join, rows_of
+from windrow.kernels.incremental import BracketWindow, TimedRows, Times, changes
 from windrow.kernels.incremental.bracket_windows.closed_rows import closed_alone, closed_pairs
+from windrow.kernels.zset import ENTER, LEAVE
 from windrow.punctuations import Cover, lines_of
 
 LINES = lines_of(SCHEMA)
@@ -45,7 +49,7 @@ class Side:
 
     def __init__(self, window: BracketWindow, rows: list[tuple], promised: list[bool]) -> None:
         self.window, self.all, self.promised = window, rows, promised
-        self.marked = tuple({("k",), window.partition} - {()})
+        self.marked = (window.partition,) if window.partition else ()
         self.retained = TimedRows.of(
             SCHEMA.empty_table(), *(np.zeros(0, np.int64) for _ in range(3)), self.marked
         )
@@ -59,6 +63,12 @@ class Side:
 
     def leave(self, times: Times) -> None:
         self.retained = self.window.left(self.retained, times)
+
+    def drop(self, gone: np.ndarray, times: Times) -> pa.Table:
+        """Drop rows; they, with their times."""
+        rows = self.retained.entered(gone, times, SCHEMA.names)
+        self.retained = self.retained.where(~gone)
+        return rows
 
     def over(self, times: Times, key: str = "k") -> Ended:
         return ended(key, self.all, times.until, self.promised)
@@ -76,7 +86,7 @@ def steps(cuts: list[int]) -> list[Times]:
 def test_rows_that_never_leave_are_not_held(window, rows, cuts, promised):
     side, found = Side(window, rows, promised), {}
     for times in steps(cuts):
-        found |= told(changes(rows_of(side.take(times), times, ["k", "v"]), times))
+        found |= told(changes(side.take(times).moving(times, ["k", "v"]), times))
         side.leave(times)
         gone = closed_alone(side.retained, window, side.partitions(times), None, None)
         side.retained = side.retained.where(~gone)
@@ -91,13 +101,13 @@ def test_rows_that_never_leave_are_not_held(window, rows, cuts, promised):
 @settings(deadline=None)
 @given(windows, rows, frontiers, closes)
 def test_groups_that_are_over_are_not_held(window, rows, cuts, promised):
-    specs = [("s", AggregateSpec("sum", "v", pa.int64())), ("n", AggregateSpec("count", "v", pa.int64()))]
-    side, found = Side(window, rows, promised), {}
+    side, operator, found = Side(window, rows, promised), groups_of_windows(), {}
     for times in steps(cuts):
-        found |= told(changes(group(side.take(times), times, ("k",), specs), times))
+        moving = side.take(times).moving(times, SCHEMA.names)
+        found |= told(changes(operator.advance([moving], times), times))
         side.leave(times)
         gone = closed_alone(side.retained, window, side.partitions(times), ("k",), side.over(times))
-        side.retained = side.retained.where(~gone)
+        operator.drop(0, side.drop(gone, times))
     there = meant(window, rows)
 
     def relation(at):
@@ -113,11 +123,13 @@ def test_groups_that_are_over_are_not_held(window, rows, cuts, promised):
 @settings(deadline=None, max_examples=200)
 @given(windows, windows, rows, rows, frontiers, closes, closes)
 def test_rows_whose_pairs_are_over_are_not_held(one, other, left, right, cuts, promised, too):
-    sides, found = (Side(one, left, promised), Side(other, right, too)), {}
+    sides, operator, found = (Side(one, left, promised), Side(other, right, too)), pairs_of_windows(), {}
+    forms = as_left, as_right
     for times in steps(cuts):
-        columns = ([("k", "k"), ("v", "x")], [("v", "y")])
-        retained = sides[0].take(times), sides[1].take(times)
-        found |= told(changes(join(retained, times, (("k",), ("k",)), columns), times))
+        moving = [
+            form(side.take(times).moving(times, ["k", "v"])) for side, form in zip(sides, forms, strict=True)
+        ]
+        found |= told(changes(operator.advance(moving, times), times))
         for side in sides:
             side.leave(times)
         gone = closed_pairs(
@@ -125,8 +137,8 @@ def test_rows_whose_pairs_are_over_are_not_held(one, other, left, right, cuts, p
             (sides[0].partitions(times), sides[1].partitions(times)),
             (("k",), ("k",)), (sides[1].over(times), sides[0].over(times)),
         )  # fmt: skip
-        for side, rows_ in zip(sides, gone, strict=True):
-            side.retained = side.retained.where(~rows_)
+        for at, (side, form, rows_) in enumerate(zip(sides, forms, gone, strict=True)):
+            operator.drop(at, form(side.drop(rows_, times).select(["k", "v", ENTER, LEAVE])))
     validity = [meant(side.window, side.all) for side in sides]
 
     def relation(at):

@@ -18,14 +18,14 @@ from windrow.kernels.incremental import (
     Times,
     WindowValueError,
     changes,
-    group,
     instants_of,
-    join,
     netted,
-    rows_of,
+    stepwise,
 )
+from windrow.kernels.packing.shards import Layout
 from windrow.kernels.reference.stream_window_definitions import WindowOfStream, validity
 from windrow.kernels.zset import ENTER, LEAVE
+from windrow.kernels.zset.keyed_operator import Keyed
 from windrow.kernels.zset.relation import AT, DIFF
 
 LAST = 1 << 40
@@ -81,6 +81,38 @@ def stepped(window, rows, cuts, marked, schema=SCHEMA):
         since = until
 
 
+TIMES = [pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64())]
+
+
+def groups_of_windows():
+    """SUM(v) and COUNT(v) by k, over what moves in a window."""
+    specs = (("s", AggregateSpec("sum", "v", pa.int64())), ("n", AggregateSpec("count", "v", pa.int64())))
+    keyed = Keyed("group", ("k",), Layout(1), aggregates=specs)
+    kinds = [SCHEMA.field("k"), *((name, spec.result_type) for name, spec in specs)]
+    return stepwise(keyed, (SCHEMA,), pa.schema([*kinds, *TIMES]))
+
+
+def pairs_of_windows():
+    """A join by k: k and both values, over what moves in two windows."""
+    left, right = (
+        pa.schema([("k", pa.string()), ("own", pa.string()), ("x", pa.int64())]),
+        pa.schema([("k", pa.string()), ("y", pa.int64())]),
+    )
+    result = pa.schema([("own", pa.string()), ("x", pa.int64()), ("y", pa.int64()), *TIMES])
+    return stepwise(Keyed("join", ("k",), Layout(1)), (left, right), result)
+
+
+def as_left(moving):
+    """Rows with k, v and their times, as the left side of the join."""
+    columns = [moving.column(name) for name in ("k", "k", "v", ENTER, LEAVE)]
+    return pa.table(columns, names=["k", "own", "x", ENTER, LEAVE])
+
+
+def as_right(moving):
+    """The same as the right side."""
+    return moving.rename_columns(["k", "y", ENTER, LEAVE])
+
+
 def told(table):
     """Changes, netted, as a counter of (row, instant)."""
     found = netted(table)
@@ -113,7 +145,7 @@ def test_rows_of_a_window_enter_and_leave(window, rows, cuts):
     marked = (window.partition,) if window.partition else ()
     found = {}
     for retained, times in stepped(window, rows, cuts, marked):
-        found |= told(changes(rows_of(retained, times, ["k", "v"]), times))
+        found |= told(changes(retained.moving(times, ["k", "v"]), times))
 
     def relation(at):
         return [row[:2] for row, (enter, leave) in zip(rows, there, strict=True) if enter <= at < leave]
@@ -144,7 +176,7 @@ def test_all_rows_at_each_instant(window, rows, cuts):
     there = meant(window, rows)
     standing, found = Standing(), Counter()
     for retained, times in stepped(window, rows, cuts, (window.partition,) if window.partition else ()):
-        moves = changes(rows_of(retained, times, ["k", "v"]), times)
+        moves = changes(retained.moving(times, ["k", "v"]), times)
         told_now = standing.advance(moves, instants_of([retained], times))
         for *row, at, count in zip(*(column.to_pylist() for column in told_now.columns), strict=True):
             found[(*row, at)] += count
@@ -176,7 +208,7 @@ def test_rows_leave_when_a_later_value_reaches_their_limit(moves, distance, cuts
     window = BracketWindow("t", by_value=("v", "l"))
     known = {}
     for retained, times in stepped(window, rows, cuts, (), schema):
-        known |= told(changes(rows_of(retained, times, ["v", "t"]), times))
+        known |= told(changes(retained.moving(times, ["v", "t"]), times))
 
     def relation(at):
         times = zip(rows, there, strict=True)
@@ -199,11 +231,10 @@ def test_values_by_which_no_row_can_leave(values, falls):
 @given(windows, rows, frontiers)
 def test_groups_change_when_their_rows_do(window, rows, cuts):
     there = meant(window, rows)
-    marked = tuple({("k",), window.partition} - {()})
-    specs = [("s", AggregateSpec("sum", "v", pa.int64())), ("n", AggregateSpec("count", "v", pa.int64()))]
-    found = {}
+    marked = (window.partition,) if window.partition else ()
+    operator, found = groups_of_windows(), {}
     for retained, times in stepped(window, rows, cuts, marked):
-        found |= told(changes(group(retained, times, ("k",), specs), times))
+        found |= told(changes(operator.advance([retained.moving(times, SCHEMA.names)], times), times))
 
     def relation(at):
         groups = {}
@@ -221,12 +252,13 @@ def test_pairs_change_when_either_row_does(one, other, left, right, cuts):
     sides = [(one, left, meant(one, left)), (other, right, meant(other, right))]
     found = {}
     steps = [
-        stepped(window, rows, cuts, tuple({("k",), window.partition} - {()})) for window, rows, _ in sides
+        stepped(window, rows, cuts, (window.partition,) if window.partition else ())
+        for window, rows, _ in sides
     ]
+    operator = pairs_of_windows()
     for (first, times), (second, _) in zip(*steps, strict=True):
-        columns = ([("k", "k"), ("v", "x")], [("v", "y")])
-        pairs = join((first, second), times, (("k",), ("k",)), columns)
-        found |= told(changes(pairs, times))
+        moving = as_left(first.moving(times, ["k", "v"])), as_right(second.moving(times, ["k", "v"]))
+        found |= told(changes(operator.advance([*moving], times), times))
 
     def relation(at):
         alive = [
@@ -251,17 +283,6 @@ def test_nothing_is_held_that_has_left(window, rows, cuts):
         assert needed <= left.alive.sum() <= needed + whole
         assert 7 * len(left) <= 8 * (needed + whole)
     assert len(there) == len(rows)
-
-
-def test_a_condition_keeps_rows_out():
-    table = pa.table({"k": ["a", "a"], "v": [1, 2], "t": [1, 2], "p": [True, None]})
-    window = BracketWindow("t", length=5)
-    empty = table.slice(0, 0)
-    retained = window.with_new(
-        TimedRows.of(empty, *(np.zeros(0, np.int64) for _ in range(3))), table, np.zeros(2, np.int64)
-    )
-    given_rows = rows_of(retained, Times(None, 10), ["v"], "p")
-    assert given_rows.to_pydict() == {"v": [1], ENTER: [1], LEAVE: [6]}
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -7,22 +7,23 @@ rows, recomputes the affected keys, and drops rows that have left. The operators
 
 from __future__ import annotations
 
-from windrow.kernels.incremental.bracket_windows.affected_keys import group, join, rows_of
 from windrow.kernels.incremental.bracket_windows.input_state import InputState
 from windrow.kernels.incremental.bracket_windows.membership import BracketWindow, WindowValueError
-from windrow.kernels.incremental.bracket_windows.window_operator import WindowInput, WindowOperator
+from windrow.kernels.incremental.bracket_windows.window_input import WindowInput
 from windrow.kernels.incremental.changes import changes, exceeding, netted
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, SMALLEST, merging
 from windrow.kernels.incremental.completing import Completing, first_above
 from windrow.kernels.incremental.delaying import Delaying
-from windrow.kernels.incremental.grouping import goes_on
+from windrow.kernels.incremental.grouping import RunningGroups, goes_on
 from windrow.kernels.incremental.operated import Operated, UnmatchedError
 from windrow.kernels.incremental.operator_program import Ending, Program, ProgramNode, Run
 from windrow.kernels.incremental.over_panes import over_panes
+from windrow.kernels.incremental.over_tumbling import over_tumbling
 from windrow.kernels.incremental.program_fragment import Otherwise, ProgramFragment
 from windrow.kernels.incremental.standing import Standing, instants_of
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
+from windrow.kernels.incremental.tumbling_groups import TumblingGroups
 from windrow.kernels.incremental.upserts import Became, upserts
 from windrow.kernels.incremental.versions import Versions
 
@@ -41,25 +42,24 @@ __all__ = [
     "ProgramFragment",
     "ProgramNode",
     "Run",
+    "RunningGroups",
     "Standing",
     "TimedRows",
     "Times",
+    "TumblingGroups",
     "UnmatchedError",
     "Versions",
     "WindowInput",
-    "WindowOperator",
     "WindowValueError",
     "changes",
     "exceeding",
     "first_above",
     "goes_on",
-    "group",
     "instants_of",
-    "join",
     "merging",
     "netted",
     "over_panes",
-    "rows_of",
+    "over_tumbling",
     "stepwise",
     "upserts",
 ]

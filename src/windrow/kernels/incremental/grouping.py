@@ -110,6 +110,22 @@ class RunningGroups(Operated):
         for aggregate in self.aggregates:
             aggregate.forget(places[gone])
 
+    def everything(self, at: int) -> pa.Table:
+        """All groups, from an instant on, if no row leaves them."""
+        keys, places = self.groups.everything()
+        values = [aggregate.values_of(places) for aggregate in self.aggregates]
+        times = [pa.array(np.full(len(places), instant)) for instant in (at, NEVER)]
+        names = [*keys.column_names, *(name for name, _ in self.operator.aggregates), ENTER, LEAVE]
+        made = pa.Table.from_arrays([*keys.columns, *values, *times], names=names)
+        return made.select(self.result.names).cast(self.result)
+
+    def drop(self, side: int, rows: pa.Table) -> None:  # noqa: ARG002 - there is one
+        """As :meth:`Operated.drop`."""
+        keys = rows.select(self.groups.schema.names).cast(self.groups.schema)
+        places = self.groups.forget(keys)
+        for aggregate in self.aggregates:
+            aggregate.forget(places)
+
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """As :meth:`Operated.advance`."""
         rows, *others = changes
@@ -143,10 +159,9 @@ class RunningGroups(Operated):
         number = numbered(rows, keys)
         pieces = self._pieces(rows.select(keys), number, number[place], at, times)
         read = {spec.argument for _, spec in self.operator.aggregates if spec.argument is not None}
-        arguments = rows.select(sorted(read))
-        which = pieces.which
+        arguments, which = rows.select(sorted(read)), pieces.which
         events = Events(
-            arguments.take(pa.array(place[which])).combine_chunks() if read else arguments,
+            arguments.take(pa.array(place[which])).combine_chunks() if arguments.num_columns else arguments,
             pieces.piece,
             sign[which],
             pieces.group,

@@ -170,10 +170,24 @@ class Operated:
         for name in self.state:
             setattr(self, _STORED.get(name, name), state[name])
 
+    def is_due(self, times: Times) -> bool:  # noqa: ARG002 - of some
+        """Whether its output changes in a micro-batch without changes of its sides."""
+        return False
+
     def forget(self, is_over: Callable[[pa.Table], Bools]) -> None:
         """Drop the state of keys that are final; `is_over` finds their rows."""
         for trace in (*self.sides, *([] if self.emitted is None else [self.emitted])):
             trace.remove(trace.where(is_over))
+
+    def drop(self, side: int, rows: pa.Table) -> None:
+        """Drop rows of a side that change nothing any more; of groups, all rows of theirs."""
+        if not rows.num_rows:
+            return
+        trace = self.sides[side]
+        places, _ = trace.equals(rows.select(trace.schema.names))
+        trace.remove(places)
+        if self.emitted is not None:
+            self.emitted.remove(np.unique(self.emitted.find(rows).places))
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """The changes of the output by changes of its sides: rows with `ENTER` and `LEAVE`.

@@ -21,6 +21,7 @@ from windrow.kernels.incremental.program_fragment import Otherwise, ProgramFragm
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed import FixedWindows
 from windrow.kernels.incremental.timed_rows import Times
+from windrow.kernels.incremental.tumbling_groups import TumblingGroups
 from windrow.kernels.operator_state import of_other_operators
 from windrow.kernels.zset.keyed_operator import OF_PARTNERS, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
@@ -57,7 +58,8 @@ class Ending:
 class ProgramNode:
     """An operator: its inputs, the leaf of its output, and the conditions that close its keys.
 
-    `result` are the columns of its output; `appends` says that no row of its sides ever leaves.
+    `result` are the columns of its output; `appends` says that no row of its sides ever leaves. `panes` and
+    `tumbling` are for groups over windows: panes of sliding ones, and the length of tumbling ones.
     """
 
     operator: Keyed
@@ -67,12 +69,15 @@ class ProgramNode:
     until: tuple[Ending, ...] = ()
     appends: bool = False
     panes: Panes | None = None
+    tumbling: int | None = None
 
     def operated(self, otherwise: Otherwise) -> Operated:
         """The operator, without state."""
         schemas = tuple(_without_times(side.schema) for side in self.sides)
         if self.panes is not None:
             return PanedGroups.over(self.panes, self.operator, self.result, otherwise)
+        if self.tumbling is not None:
+            return TumblingGroups(self.operator, schemas, self.result, length=self.tumbling)
         return stepwise(self.operator, schemas, self.result, appends=self.appends)
 
 
@@ -155,6 +160,16 @@ class Run:
             if node.until:
                 operated.forget(is_over(node.until))
 
+    def drop(self, rows: Mapping[int, pa.Table]) -> None:
+        """Drop rows of leaves from the state of the operators that read them: they change nothing any more.
+
+        Of groups, they are all rows of theirs.
+        """
+        for node, operated in zip(self.program.nodes, self.operators, strict=True):
+            for at, side in enumerate(node.sides):
+                if rows.keys() & {*side.leaves}:
+                    operated.drop(at, side.rows(rows, self.otherwise))
+
     @property
     def state(self) -> list[dict[str, Any]]:
         """The state of each operator, with its name."""
@@ -194,7 +209,7 @@ class Run:
             tables[beginning] = pa.table({ENTER: [origin], LEAVE: [NEVER]})
         for node, operated in zip(self.program.nodes, self.operators, strict=True):
             changes = [side.rows(tables, self.otherwise) for side in node.sides]
-            if any(change.num_rows for change in changes):
+            if any(change.num_rows for change in changes) or operated.is_due(times):
                 tables[node.leaf] = operated.advance(list(changes), times)
         return [output.rows(tables, self.otherwise) for output in self.program.outputs]
 

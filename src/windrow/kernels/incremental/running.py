@@ -100,6 +100,9 @@ class Running(Protocol):
     def advance(self, events: Events) -> pa.Array:
         """Its value in each interval."""
 
+    def values_of(self, places: Ints) -> pa.Array:
+        """Its present values of groups that no row leaves."""
+
     def forget(self, places: Ints) -> None:
         """Drop groups; others will be at their places."""
 
@@ -138,10 +141,18 @@ class Added:
         values = self.numbers.values
         total = events.summed(changes, values[events.places])
         values[events.places[events.group]] = total  # the last piece of each group is written last
+        return self._final(total, names)
+
+    def values_of(self, places: Ints) -> pa.Array:
+        """As :meth:`Running.values_of`."""
+        nothing = _no_state(self.spec, self.kind)
+        assert self.numbers is not None
+        return self._final(self.numbers.values[places], nothing.column_names)
+
+    def _final(self, total: Ints, names: list[str]) -> pa.Array:
         partial = FUNCTIONS[self.spec.function].partial
         assert partial is not None
-        found = partial.final(self.spec, self.kind, pa.table(list(total.T), names))
-        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+        return _as_array(partial.final(self.spec, self.kind, pa.table(list(total.T), names)))
 
     def forget(self, places: Ints) -> None:
         """As :meth:`Running.forget`."""
@@ -262,6 +273,10 @@ class DistinctCount:
         counts[events.places[events.group]] = total
         return pa.array(total)
 
+    def values_of(self, places: Ints) -> pa.Array:
+        """As :meth:`Running.values_of`."""
+        return pa.array(self.counts.values[places, 0])
+
     def forget(self, places: Ints) -> None:
         """As :meth:`Running.forget`."""
         self.counts.clear(places)
@@ -310,6 +325,16 @@ class Extreme:
             found, known = self._grown(events, codes, piece)
         self.best.values[events.places[events.group]] = np.stack([found, known], axis=1)
         return ordered.decode(np.where(known, found, 0).astype(ordered.codes.dtype), ~known)
+
+    def values_of(self, places: Ints) -> pa.Array:
+        """Not of groups that rows leave.
+
+        Raises
+        ------
+        NotImplementedError
+            Always: no group that appends alone has this form.
+        """
+        raise NotImplementedError
 
     def forget(self, places: Ints) -> None:
         """As :meth:`Running.forget`."""
@@ -441,8 +466,18 @@ class Merged:
         ends = np.append(events.first[1:], len(events.group)) - 1
         now = whole.take(pa.array(ends))
         self.states.add(pa.table([groups.column(_PLACE), *now.columns], self.states.schema))
-        made = partial.final(self.spec, self.kind, whole)
-        return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
+        return _as_array(partial.final(self.spec, self.kind, whole))
+
+    def values_of(self, places: Ints) -> pa.Array:
+        """As :meth:`Running.values_of`."""
+        partial = FUNCTIONS[self.spec.function].partial
+        assert partial is not None
+        assert self.states is not None
+        states = self.states.rows(self.states.everything())
+        row = np.zeros(int(places.max(initial=-1)) + 1, np.int64)
+        row[states.column(_PLACE).to_numpy()] = np.arange(states.num_rows)
+        whole = states.drop_columns([_PLACE]).take(pa.array(row[places]))
+        return _as_array(partial.final(self.spec, self.kind, whole))
 
     def forget(self, places: Ints) -> None:
         """As :meth:`Running.forget`."""
@@ -458,6 +493,18 @@ class Merged:
     def looked_at(self) -> int:
         """As :attr:`Running.looked_at`."""
         return 0 if self.states is None else self.states.looked_at
+
+
+def _as_array(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+
+
+def _no_state(spec: AggregateSpec, kind: pa.DataType) -> pa.Table:
+    """The table of partial states, without any."""
+    columns = {} if spec.argument is None else {spec.argument: pa.array([], kind)}
+    found = state(spec, pa.table(columns), *np.zeros((2, 0), np.int64))
+    assert found is not None
+    return found
 
 
 def merged_so_far(spec: AggregateSpec, states: pa.Table, rank: Ints) -> pa.Table:

@@ -142,10 +142,11 @@ class Tally:
         found = self._keys.everything()
         return self._keys.rows(found), self._keys.note(_PLACE, found)
 
-    def forget(self, keys: pa.Table) -> None:
-        """Drop keys that are there; others take their places."""
-        found = self._keys.find(keys)
-        places = self._keys.note(_PLACE, found.places)
-        self._keys.remove(found.places)
+    def forget(self, keys: pa.Table) -> Ints:
+        """Drop keys that are there; others take their places, which are returned."""
+        found = np.unique(self._keys.find(keys).places)
+        places = self._keys.note(_PLACE, found)
+        self._keys.remove(found)
         self._numbers.clear(places)
         self._free = np.concatenate([self._free, places])
+        return places

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.hashing import among, hashes
-from windrow.kernels.zset.relation import NEVER
+from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
 __all__ = ["TimedRows", "Times"]
 
@@ -146,6 +146,32 @@ class TimedRows:
         changed = (self.leave if self.needed is None else self.needed).copy()
         changed[places] = until
         return replace(self, needed=changed)
+
+    def moving(self, times: Times, columns: Sequence[str]) -> pa.Table:
+        """These columns of the rows that enter or leave in a micro-batch, with `ENTER` and `LEAVE`."""
+        return self._timed(np.flatnonzero(times.changed(self.enter, self.leave)), times, columns)
+
+    def arriving(self, times: Times, columns: Sequence[str], rowtime: str) -> pa.Table:
+        """These columns of the rows that arrive in a micro-batch, with all of `ENTER` and `LEAVE`."""
+        at = self.rows.column(rowtime).to_numpy()
+        places = np.flatnonzero((at < times.until) & (True if times.since is None else at >= times.since))
+        rows = self.rows.select(list(columns)).take(pa.array(places))
+        enter, leave = pa.array(self.enter[places]), pa.array(self.leave[places])
+        return pa.Table.from_arrays([*rows.columns, enter, leave], names=[*columns, ENTER, LEAVE])
+
+    def entered(self, which: Bools, times: Times, columns: Sequence[str]) -> pa.Table:
+        """The same of these rows, which entered before the micro-batch and have not left."""
+        return self._timed(np.flatnonzero(which), times, columns)
+
+    def _timed(self, places: Ints, times: Times, columns: Sequence[str]) -> pa.Table:
+        enter, leave = times.clipped(self.enter[places], self.leave[places])
+        rows = self.rows.select(list(columns))
+        is_range = len(places) > 0 and int(places[-1]) - int(places[0]) == len(places) - 1
+        if rows.num_columns:
+            rows = rows.slice(int(places[0]), len(places)) if is_range else rows.take(pa.array(places))
+        return pa.Table.from_arrays(
+            [*rows.columns, pa.array(enter), pa.array(leave)], names=[*columns, ENTER, LEAVE]
+        )
 
     def alike(self, key: tuple[str, ...], some: Bools) -> Bools:
         """The rows that have the key of `some` row, with possible false positives."""

@@ -16,12 +16,13 @@ from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.aggregates.windows import by_length, expanded
 from windrow.kernels.packing.chunks import pack, unpack
 from windrow.kernels.packing.messages import CHUNK, KIND, NUMBER, MessageKind
-from windrow.kernels.packing.numbering import numbered_in_order
+from windrow.kernels.packing.numbering import numbered, numbered_in_order
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.delayed import delayed
 from windrow.kernels.zset.elementary_intervals import elementary, gaps, timeline
 from windrow.kernels.zset.first import first_of_groups
+from windrow.kernels.zset.group_and_time import by_group_and_time
 from windrow.kernels.zset.grouped import grouped
 from windrow.kernels.zset.join import overlapping
 from windrow.kernels.zset.multiplicities import COUNTS, counted
@@ -140,7 +141,7 @@ class Keyed:
             yield from _put(others, row + part.start, pieces.enter[piece], pieces.leave[piece])
 
     def _grouped(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        group = numbered_in_order(rows, self.keys)
+        group = numbered(rows, self.keys)
         specs = [spec for _, spec in self.aggregates]
         keys = with_one_zero(rows.select(self.keys))
         times = _ints(rows, ENTER), _ints(rows, LEAVE)
@@ -225,13 +226,13 @@ class Keyed:
     def _joined(self, left: pa.Table, right: pa.Table) -> Iterator[pa.RecordBatch]:
         count = left.num_rows
         both = pa.concat_tables([side.select([*self.keys, ENTER, LEAVE]) for side in (left, right)])
-        group, enter, leave = numbered_in_order(both, self.keys), _ints(both, ENTER), _ints(both, LEAVE)
+        group, enter, leave = numbered(both, self.keys), _ints(both, ENTER), _ints(both, LEAVE)
         known = np.ones(len(group), bool)
         for key in self.keys:
             known &= np.asarray(both.column(key).is_valid())
         sides, orders = [], []
         for part in (slice(0, count), slice(count, None)):
-            order = np.lexsort((enter[part], group[part]))
+            order = by_group_and_time(group[part], enter[part])
             order = order[known[part][order]] + part.start
             sides.append((group[order], enter[order], leave[order]))
             orders.append(order)

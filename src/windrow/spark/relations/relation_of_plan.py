@@ -148,8 +148,9 @@ class _Lowering:
     def net_by(self, node: plan.Node) -> frozenset[str] | None:
         """The columns for which no row follows an equal one at the same instant."""
 
-        def input_net_by(one: plan.Input) -> frozenset[str] | None:
-            found = self.bags.inputs[one.key].net_by if one.is_temporal else None
+        def input_net_by(one: plan.Input | plan.StreamWindow) -> frozenset[str] | None:
+            is_temporal = isinstance(one, plan.StreamWindow) or one.is_temporal
+            found = self.bags.inputs[one.key].net_by if is_temporal else None
             ids = dict(zip(columns_of(_ids(one)), _ids(one), strict=True))
             return None if found is None else frozenset(ids[column] for column in found)
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.advance.ended import Ended
+from windrow.kernels.hashing import among, hashes
 from windrow.kernels.incremental.bracket_windows.membership import BracketWindow
 from windrow.kernels.incremental.timed_rows import TimedRows
 from windrow.kernels.packing.numbering import numbered
@@ -45,7 +46,8 @@ def closed_alone(
         return stays
     found = stays & _ended(retained, over)
     if found.any():
-        found &= ~retained.alike(tuple(key), retained.alive & ~stays)
+        marks = hashes(retained.rows, tuple(key))
+        found &= ~among(marks, marks[retained.alive & ~stays])
     return found
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.kernels.incremental.bracket_windows.window_operator import WindowInput
+from windrow.kernels.incremental.bracket_windows.window_input import WindowInput
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, Chunks, merging
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
 

@@ -368,7 +368,7 @@ class Checkpoint:
                     condition="CHECKPOINT_OF_ANOTHER_HOST",
                     hint=f"SET spark.windrow.live.host = {there}; or start with another checkpoint",
                 )
-            if key == "state":
+            if key in ("state", "form"):
                 raise _of_other_version(
                     "an earlier version of Windrow wrote the checkpoint, with its state in another format"
                 )

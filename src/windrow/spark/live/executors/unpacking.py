@@ -20,7 +20,7 @@ from windrow.spark.live.executors.windowed import EARLIER
 from windrow.spark.live.operators.envelopes import enveloped, inserted
 from windrow.spark.relations.time_varying_relation import columns_of
 
-__all__ = ["Shape", "Unchanged", "is_of_rows", "late_rows", "outputs", "rows_of_groups"]
+__all__ = ["Shape", "Unchanged", "is_of_rows", "late_rows", "outputs"]
 
 _ANNOUNCED_NOW = Times(EARLIER + 1, NEVER)
 
@@ -41,8 +41,6 @@ class Shape:
         An envelope; ``"ISTREAM"``, ``"DSTREAM"`` or ``"RSTREAM"``; None for the columns, `AT` and `DIFF`.
     is_net
         Whether no row enters at the instant at which an equal one leaves.
-    is_packed
-        Whether the rows come in packets.
     """
 
     names: tuple[str, ...]
@@ -50,7 +48,6 @@ class Shape:
     scale: TimeScale
     form: str | None
     is_net: bool
-    is_packed: bool
 
     def of(self, rows: pa.Table) -> pa.Table:
         """The output for rows with `ENTER` and `LEAVE`."""
@@ -81,8 +78,6 @@ class Shape:
 class Unchanged:
     """Rows that are output unchanged."""
 
-    is_packed = True
-
     def of(self, rows: pa.Table) -> pa.Table:
         """The same rows."""
         return rows
@@ -97,7 +92,7 @@ _FIRST = {"op": 2, **dict.fromkeys(_STREAMS, 1)}
 
 def outputs(shape: Shape | Unchanged, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The output for all rows of a task, under internal names."""
-    tables = list(_of_kind("rows", batches) if shape.is_packed else map(_table, batches))
+    tables = list(_of_kind("rows", batches))
     if tables:
         made = shape.of(pa.concat_tables(tables))
         yield from _numbered(made).to_batches()
@@ -106,12 +101,6 @@ def outputs(shape: Shape | Unchanged, batches: Iterable[pa.RecordBatch]) -> Iter
 def is_of_rows(note: str) -> bool:
     """Whether a packet has output rows."""
     return bool(json.loads(note)["kind"] == "rows")
-
-
-def rows_of_groups(names: list[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The groups in packets, with their columns under these names."""
-    for table in _of_kind("rows", batches):
-        yield from table.rename_columns(names).to_batches()
 
 
 def late_rows(place: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -126,10 +115,6 @@ def _of_kind(kind: str, batches: Iterable[pa.RecordBatch], stream: int | None = 
             pattern_schema = json.loads(note)
             if pattern_schema["kind"] == kind and pattern_schema.get("stream") == stream:
                 yield from_bytes(data)
-
-
-def _table(batch: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches([batch])
 
 
 def _numbered(table: pa.Table) -> pa.Table:

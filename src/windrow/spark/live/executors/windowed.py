@@ -1,4 +1,4 @@
-"""CQL in a bucket: its windows, and one operator or a program over them."""
+"""CQL in a bucket: its windows, and operators over them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from windrow.errors import InputError
 from windrow.kernels.incremental import (
     PER_MICRO_BATCH,
     InputState,
-    Operated,
     Program,
     Run,
     TimedRows,
     Times,
     UnmatchedError,
     WindowInput,
-    WindowOperator,
-    rows_of,
 )
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
@@ -53,17 +50,28 @@ class OverWindows:
     leaves: tuple[int, ...]
     reads: tuple[tuple[str, ...], ...]
 
-    def advance(self, run: Run, retained: Sequence[TimedRows], times: Times, origin: int | None) -> pa.Table:
+    def advance(
+        self, run: Run, windows: Sequence[tuple[WindowInput, TimedRows]], times: Times, origin: int | None
+    ) -> pa.Table:
         """The output changes by the rows that enter and leave the windows; `origin` is their first
         instant.
         """
-        parts = zip(self.leaves, retained, self.reads, strict=True)
+        parts = zip(self.leaves, windows, self.reads, strict=True)
         try:
-            moves = {leaf: rows_of(own, times, reads) for leaf, own, reads in parts}
+            moves = {leaf: side.moving(rows, times, reads) for leaf, (side, rows), reads in parts}
             (rows,) = run.advance(moves, times, origin if times.since is None else None)
         except UnmatchedError as error:
             raise unstable(error) from None
         return rows
+
+    def passed(self, run: Run, rows: pa.Table, rowtime: str, until: int) -> pa.Table:
+        """The output for rows of the only window, each at its rowtime."""
+        at = rows.column(rowtime)
+        ((leaf, read),) = zip(self.leaves, self.reads, strict=True)
+        moves = rows.select(read).append_column(ENTER, at).append_column(LEAVE, pc.add(at, 1))
+        (found,) = run.advance({leaf: moves}, Times(None, until))
+        place = found.column_names.index(LEAVE)
+        return found.set_column(place, LEAVE, pa.array(np.full(found.num_rows, NEVER)))
 
 
 @dataclass(frozen=True)
@@ -72,42 +80,43 @@ class BucketWindows:
 
     Attributes
     ----------
-    operator
-        The operator; its windows are the task's sides.
+    inputs
+        The windows; they are the task's sides.
+    operators
+        The operators over the rows that enter and leave these.
     passes_on
-        Whether rows are emitted unchanged at their rowtimes, and no window retains them.
-    plan
-        Operators over the rows that enter and leave the windows, in place of `operator`; None if there are
-        none.
+        Whether rows are emitted at their rowtimes, and no window retains them.
+    only_grows
+        Whether no row leaves a window, so that the state of operators can replace the rows.
     """
 
-    operator: WindowOperator
+    inputs: tuple[WindowInput, ...]
+    operators: OverWindows
     passes_on: bool
-    plan: OverWindows | None = None
+    only_grows: bool
 
     def begin(self, task: BucketTask) -> Windowed:
         """Windows without state."""
-        windows = [BucketWindow(side.name, InputState.nothing(side)) for side in self.operator.inputs]
-        return Windowed(task, self, windows, self.operator.running_groups())
+        windows = [BucketWindow(side.name, InputState.nothing(side)) for side in self.inputs]
+        return Windowed(task, self, windows)
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> Windowed:
         """The stored windows."""
         state, frontier = self.begin(task), stored["frontier"]
         # of rows that are emitted unchanged, those at the frontier have been, too
         reached = frontier + 1 if self.passes_on and frontier not in (None, FOREVER) else frontier
-        for one, side, chunks in zip(state.windows, self.operator.inputs, stored["chunks"], strict=True):
+        for one, side, chunks in zip(state.windows, self.inputs, stored["chunks"], strict=True):
             read = one.read(store, chunks)
             rows = {chunk: count for chunk, (count, _) in read.items()}
             one.state = InputState.read(side, rows, (table for _, table in read.values()), reached)
         state.frontier, state.origin = frontier, stored["origin"]
-        if state.run is not None and frontier is not None:
-            state.rows_of_operator(Times(None, frontier))
-        if state.groups is not None and frontier is not None:
-            if stored["carried"] is not None:
-                state.groups.restore(state.carried.read(store, stored["carried"]))
-            since = state.carried.at
-            if since is None or since < frontier:
-                state.rows_of_operator(Times(since, frontier))
+        if frontier is None or self.passes_on:
+            return state
+        if stored["carried"] is not None:
+            state.run.restore(state.carried.read(store, stored["carried"]))
+        since = state.carried.at
+        if since is None or since < frontier:
+            state.rows_of_operators(Times(since, frontier))
         return state
 
 
@@ -119,29 +128,26 @@ class Windowed:
     ----------
     windows
         The rows of each window.
-    groups
-        The groups that are updated from state, in place of rows.
     frontier, origin
         Changes before the frontier have been emitted; the origin is the first instant of the rows.
     carried
-        The stored state of `groups`.
+        The stored state of the operators.
     """
 
     task: BucketTask
     work: BucketWindows
     windows: list[BucketWindow]
-    groups: Operated | None
     frontier: int | None = None
     origin: int | None = None
     carried: StoredState = field(default_factory=StoredState)
     new_tables: list[list[pa.Table]] = field(init=False)
-    run: Run | None = field(init=False)
+    run: Run = field(init=False)
 
     takes_late = False
 
     def __post_init__(self) -> None:
         self.new_tables = [[] for _ in self.windows]
-        self.run = None if self.work.plan is None else Run(self.work.plan.program, not_here)
+        self.run = Run(self.work.operators.program, not_here)
 
     @property
     def size(self) -> int:
@@ -150,7 +156,7 @@ class Windowed:
 
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
         """Add rows of a window, with the columns that it retains."""
-        read, window = self.task.sides[side], self.work.operator.inputs[side]
+        read, window = self.task.sides[side], self.work.inputs[side]
         stream = self.task.streams[read.stream]
         ticks = rows.column(stream.rowtime)
         if stream.ticks > 1:
@@ -179,10 +185,10 @@ class Windowed:
         if self.origin is None:
             return None
         waited, times = self._waiting, Times(self.frontier, until)
-        inputs = self.work.operator.inputs
+        inputs = self.work.inputs
         for one, side in zip(self.windows, inputs, strict=True):
             one.state = one.state.advanced(side, times)
-        rows = self.rows_of_operator(times)
+        rows = self.rows_of_operators(times)
         for one, side in zip(self.windows, inputs, strict=True):
             one.state = one.state.after(side, times)
         self.frontier = until
@@ -200,21 +206,18 @@ class Windowed:
 
     @property
     def _sides(self) -> list[tuple[BucketWindow, WindowInput]]:
-        return list(zip(self.windows, self.work.operator.inputs, strict=True))
+        return list(zip(self.windows, self.work.inputs, strict=True))
 
-    def rows_of_operator(self, times: Times) -> pa.Table:
-        """The output changes by the rows that enter and leave; updates the state of groups and operators."""
-        retained = [one.state.retained for one in self.windows]
-        if self.work.plan is not None:
-            assert self.run is not None
-            return self.work.plan.advance(self.run, retained, times, self.origin)
-        return self.work.operator.rows(retained, times, self.groups)
+    def rows_of_operators(self, times: Times) -> pa.Table:
+        """The output changes by the rows that enter and leave; updates the state of operators."""
+        windows = [(side, one.state.retained) for one, side in self._sides]
+        return self.work.operators.advance(self.run, windows, times, self.origin)
 
     def _passed(
         self, tables: list[pa.Table], account: BucketAccount, number: int, until: int | None
     ) -> pa.Table | None:
-        """The rows that are emitted unchanged, including those at the frontier, at which more may arrive."""
-        (side,) = self.work.operator.inputs
+        """The rows that are emitted, including those at the frontier, at which more may arrive."""
+        (side,) = self.work.inputs
         (own,) = self.windows
         rows = pa.concat_tables([side.schema.empty_table(), *tables])
         if until is None:
@@ -224,11 +227,7 @@ class Windowed:
         left, passed = own.state.passing(side, rows, chunk, until if until == FOREVER else until + 1)
         own.state, self.frontier = left, until
         account.used = waited - left.waiting.num_rows
-        if side.passes is not None:
-            passed = passed.filter(passed.column(side.passes))
-        at = passed.column(side.window.rowtime)
-        leave = pa.array(np.full(passed.num_rows, NEVER))
-        return passed.append_column(ENTER, at).append_column(LEAVE, leave)
+        return self.work.operators.passed(self.run, passed, side.window.rowtime, until)
 
     @property
     def _waiting(self) -> int:
@@ -238,25 +237,26 @@ class Windowed:
 
     def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store new state after a micro-batch."""
-        if self.groups is not None and self.frontier is not None:
-            self._carry(store, self.groups, self.frontier, number)
+        if self.work.only_grows and self.frontier is not None:
+            self._carry(store, self.frontier, number)
         chunks = [one.save(store, number) for one in self.windows]
         carried = self.carried.to_json()
         return {"frontier": self.frontier, "origin": self.origin, "chunks": chunks, "carried": carried}
 
-    def _carry(self, store: Store, groups: Operated, frontier: int, number: int) -> None:
-        """Store the state of groups in place of the rows that it is computed from, if these are more."""
-        (own,) = self.windows
-        retained = own.state.retained
-        if self.carried.is_due(len(retained)):
-            self.carried.write(store, number, frontier, groups.retained, groups.state)
-            own.state = replace(own.state, retained=retained.where(np.zeros(len(retained), bool)))
+    def _carry(self, store: Store, frontier: int, number: int) -> None:
+        """Store the state of the operators in place of the rows that it is computed from, if these are
+        more.
+        """
+        if self.carried.is_due(sum(len(one.state.retained) for one in self.windows)):
+            self.carried.write(store, number, frontier, self.run.retained, self.run.state)
+            for one, side in self._sides:
+                one.state = replace(one.state, retained=side.unread(one.state.retained, frontier))
 
     def report(self, account: BucketAccount) -> None:
         """Report the state of windows."""
-        account.groups = 0 if self.groups is None else self.groups.retained
+        account.groups = self.run.retained if self.work.only_grows else 0
         account.stored = self.carried.size
-        sides = zip(self.task.sides, self.work.operator.inputs, self.windows, strict=True)
+        sides = zip(self.task.sides, self.work.inputs, self.windows, strict=True)
         for at, (side, window, one) in enumerate(sides):
             rowtime, state = window.window.rowtime, one.state
             retained = state.retained

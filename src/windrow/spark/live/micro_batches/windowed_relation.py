@@ -1,4 +1,5 @@
-"""The relation of a CQL query in memory, on the driver: windows advance, and affected rows are recomputed.
+"""The relation of a CQL query in memory, on the driver: windows advance, and operators process what enters
+and leaves them.
 
 A window may be over the stream of another query. Then that query advances first, and its output enters the
 window in the same micro-batch. Rows of a recorded stream enter at their instants.
@@ -6,22 +7,24 @@ window in the same micro-batch. Rows of a recorded stream enter at their instant
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import (
     PER_MICRO_BATCH,
     InputState,
-    Operated,
     Standing,
     Times,
     WindowValueError,
@@ -29,15 +32,13 @@ from windrow.kernels.incremental import (
     exceeding,
     instants_of,
     netted,
-    rows_of,
 )
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE
 from windrow.plan.arrow_types import is_orderable
-from windrow.plan.columns import ROWS
+from windrow.plan.nodes import StreamWindow
 from windrow.spark.analysis.arrow_columns import travelling
 from windrow.spark.analysis.collations import ranked
-from windrow.spark.collected import frame_of_collected
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.checkpoints.stored_tables import stored_tables
 from windrow.spark.live.checkpoints.window_states import States
@@ -51,7 +52,7 @@ from windrow.syntax.sqltext import quoted
 
 __all__ = ["WindowedRelation"]
 
-"""The states of windows, by their names."""
+Bools = npt.NDArray[np.bool_]
 
 
 class WindowedRelation:
@@ -91,25 +92,63 @@ class WindowedRelation:
             if side.made is not None and side.made.query is not None
         }
 
-    def begin(self, states: States, frontier: int | None, origin: int | None) -> None:
-        """Restore the relation at a frontier, from the state of the windows."""
+    def begin(
+        self,
+        states: States,
+        frontier: int | None,
+        origin: int | None,
+        carried: tuple[int, Sequence[dict[str, Any]]] | None = None,
+    ) -> None:
+        """Restore the relation at a frontier, from the state of the windows.
+
+        Parameters
+        ----------
+        carried
+            The state of the operators at an earlier frontier, and that; then the windows have the rows since.
+        """
         for inner in self._inner.values():
             inner.begin(states, frontier, origin)
         self._standing, self._has_begun = Standing(), frontier is not None
-        if self._windowed.over_windows is None or self._windowed.passes_on:
+        if self._windowed.passes_on:
             return
         self._operators.empty()
         if frontier is None or origin is None:
             return
-        times = Times(None, frontier)
+        since = None
+        if carried is not None:
+            since, state = carried
+            self._operators.restore(state)
+        if since == frontier:
+            return
+        times = Times(since, frontier)
         rows = self._flowed(states, times, origin)
         if self._windowed.kind == "RSTREAM":
             found = self._chosen(changes(rows, times), self._operators.columns)
             self._standing.advance(found, np.zeros(0, np.int64))
 
-    def advance(
-        self, states: States, number: int, times: Times, origin: int, groups: Operated | None = None
-    ) -> tuple[States, pa.Table]:
+    @property
+    def state(self) -> Sequence[dict[str, Any]]:
+        """The state of the operators."""
+        return self._operators.state
+
+    @property
+    def retained(self) -> int:
+        """How many rows the operators retain."""
+        return self._operators.retained
+
+    def drop(self, states: Mapping[str, InputState], closed: Mapping[str, Bools], times: Times) -> States:
+        """The state of windows without closed rows, which change nothing any more."""
+        after, gone = dict(states), {}
+        for side, window in self._windows:
+            if side.name in closed:
+                retained, rows = states[side.name].retained, closed[side.name]
+                read = sorted(self._operators.read(window.key))
+                gone[window.key] = retained.entered(rows & (retained.enter < times.until), times, read)
+                after[side.name] = replace(states[side.name], retained=retained.where(~rows))
+        self._operators.drop(gone)
+        return after
+
+    def advance(self, states: States, number: int, times: Times, origin: int) -> tuple[States, pa.Table]:
         """The state of windows after a micro-batch, and the changes in it: the columns, `AT` and `DIFF`.
 
         Parameters
@@ -118,8 +157,6 @@ class WindowedRelation:
             The states before it, with the new rows.
         origin
             The first instant of the streams.
-        groups
-            Updates the groups, as :meth:`.WindowOperator.running_groups` has it.
         """
         states = dict(states)
         for side in self._windowed.sides:
@@ -133,32 +170,26 @@ class WindowedRelation:
                 new_rows = self._retained(side, rows)
                 states[side.name] = states[side.name].with_arrivals(new_rows, number * PER_MICRO_BATCH)
             states[side.name] = _advanced(side, states[side.name], times)
-        found = self._changes(states, times, origin, groups)
+        found = self._changes(states, times, origin)
         for side in self._windowed.sides:
             states[side.name] = states[side.name].after(side.window_input, times)
         return states, found
 
     def passed(self, rows: Mapping[str, pa.Table], times: Times) -> pa.Table:
         """The changes if rows are emitted as they arrive, from the rows of each window."""
-        windowed = self._windowed
-        if windowed.over_windows is None:
-            ((side, found),) = zip(windowed.sides, rows.values(), strict=True)
-            if side.window_input.passes is not None:  # rows for which it is NULL do not pass
-                found = found.filter(found.column(side.window_input.passes))
-            columns = [found.column(name) for _, name in windowed.operator.outputs]
-            at = found.column(ROWTIME)
-        else:
-            moves = {}
-            for side, window in zip(windowed.sides, windowed.over_windows.windows, strict=True):
-                own = rows[side.name]
-                at = own.column(ROWTIME)
-                read = own.select(sorted(self._operators.read(window.key)))
-                moves[window.key] = read.append_column(ENTER, at).append_column(LEAVE, pc.add(at, 1))
-            with self._gateway.translated():
-                found = self._operators.advance(moves, times, times.until)
-            columns, at = [found.column(name) for name in self._operators.columns], found.column(ENTER)
+        moves = {}
+        for side, window in self._windows:
+            own = rows[side.name]
+            at = own.column(ROWTIME)
+            read = own.select(sorted(self._operators.read(window.key)))
+            moves[window.key] = read.append_column(ENTER, at).append_column(LEAVE, pc.add(at, 1))
+        with self._gateway.translated():
+            found = self._operators.advance(moves, times, times.until)
+        columns, at = [found.column(name) for name in self._operators.columns], found.column(ENTER)
         count = pa.array(np.ones(len(at), np.int64))
-        return pa.Table.from_arrays([*columns, at, count], names=[*columns_of(windowed.names), AT, DIFF])
+        return pa.Table.from_arrays(
+            [*columns, at, count], names=[*columns_of(self._windowed.names), AT, DIFF]
+        )
 
     def stream(
         self, states: States, number: int, times: Times, origin: int, names: Sequence[str]
@@ -188,47 +219,30 @@ class WindowedRelation:
 
     @cached_property
     def _operators(self) -> WindowFlow:
-        query = self._windowed.over_windows
-        assert query is not None
+        query = self._windowed.query
         gateway = Gateway(self._gateway.spark, self._gateway.parameters)
         texts = {} if self._windowed.passes_on else query.tables  # whose results for rows are not read again
         tables = stored_tables(self._checkpoint, gateway, texts, has_begun=self._has_begun, of=self._name)
         return WindowFlow(gateway, query, self._checkpoint / f".flow{self._name}", tables)
 
+    @property
+    def _windows(self) -> Iterator[tuple[WindowedSide, StreamWindow]]:
+        """The sides, and the same windows in the plan."""
+        return zip(self._windowed.sides, self._windowed.query.windows, strict=True)
+
     def _flowed(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:
         """The changes by the rows that enter or leave the windows in a micro-batch."""
-        assert self._windowed.over_windows is not None
         moves = {}
-        for side, window in zip(self._windowed.sides, self._windowed.over_windows.windows, strict=True):
+        for side, window in self._windows:
             read = sorted(self._operators.read(window.key))
-            moves[window.key] = rows_of(states[side.name].retained, times, read)
+            moves[window.key] = side.window_input.moving(states[side.name].retained, times, read)
         with self._gateway.translated():
             return self._operators.advance(moves, times, origin)
 
-    def rows_of_operator(
-        self, states: Mapping[str, InputState], times: Times, groups: Operated | None
-    ) -> pa.Table:
-        """The rows that enter and leave in a micro-batch, by the only operator."""
-        retained = [states[side.name].retained for side in self._windowed.sides]
-        return self._windowed.operator.rows(retained, times, groups)
-
-    def _changes(
-        self, states: Mapping[str, InputState], times: Times, origin: int, groups: Operated | None
-    ) -> pa.Table:
+    def _changes(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:
         windowed = self._windowed
-        if windowed.over_windows is not None:
-            rows, chosen = self._flowed(states, times, origin), self._operators.columns
-        else:
-            rows, chosen = self.rows_of_operator(states, times, groups), windowed.operator.chosen
-        if windowed.after is not None:
-            schema = StructType([*windowed.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
-            frame = frame_of_collected(self._gateway.spark, rows.rename_columns(schema.names), schema)
-            made = self._gateway.sql(windowed.after, {ROWS: frame})
-            made = made.toDF(*columns_of(windowed.names), ENTER, LEAVE)
-            with self._gateway.translated():
-                rows = travelling(made).toArrow()
-            chosen = columns_of(windowed.names)
-        found = self._chosen(changes(rows, times), chosen)
+        rows = self._flowed(states, times, origin)
+        found = self._chosen(changes(rows, times), self._operators.columns)
         if windowed.kind == "RSTREAM":
             if windowed.is_of_one_instant:
                 return found

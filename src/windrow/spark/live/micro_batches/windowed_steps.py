@@ -1,5 +1,5 @@
-"""The micro-batches of a CQL query in memory, on the driver: windows advance, affected rows are
-recomputed.
+"""The micro-batches of a CQL query, in memory on the driver: windows advance, and operators process what
+enters and leaves them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame
@@ -22,7 +21,6 @@ from pyspark.sql.types import (
 from windrow.kernels.incremental import (
     PER_MICRO_BATCH,
     InputState,
-    Operated,
     Times,
 )
 from windrow.kernels.operator_state import Carried, StateInChunks
@@ -41,7 +39,7 @@ from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.plans.live_plan import ContinuousPlan
-from windrow.spark.live.reading.closed_keys import without_closed_keys
+from windrow.spark.live.reading.closed_keys import closed_rows
 from windrow.spark.live.reading.windowed_query import WindowedSide
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, in_windows, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
@@ -56,7 +54,7 @@ _PASSED = "passed"
 
 
 class WindowedSteps(Steps[CollectedBatch]):
-    """Runs a CQL query: its windows advance, and affected rows are recomputed.
+    """Runs a CQL query.
 
     Parameters
     ----------
@@ -73,7 +71,6 @@ class WindowedSteps(Steps[CollectedBatch]):
         self._closed, self._may_be_final = ClosedPartitions(plan.ends), False
         inputs = [side.window_input for side in self._windowed.windows]
         self._state_of_windows = WindowStates(context.checkpoint, inputs)
-        self._goes_on: Operated | None = None
         self._carried: Carried | None = None
         self._in_chunks = StateInChunks()
         self._relation = WindowedRelation(
@@ -106,18 +103,16 @@ class WindowedSteps(Steps[CollectedBatch]):
         return self._entries.read(batch, before)
 
     def advance(self, collected: CollectedBatch, number: int, before: CommittedBatch) -> Advanced:
-        """Advance the windows, and recompute affected rows."""
+        """Advance the windows, and the operators over them."""
         found, positions = collected.found, collected.positions
         is_known = self._state_of_windows.is_known(before)
         states = self._states(before)
         if not is_known:
             self._carried = carried_in(before)
-            # of keys that are to be over, rows are retained, as punctuations are about rows
-            is_by_key = self._carried is not None or not self._forgets
-            self._goes_on = self._windowed.operator.running_groups() if is_by_key else None
-            if self._goes_on is not None:
-                self._go_on_again(self._goes_on, states, before)
-            self._relation.begin(states, before.frontier, before.origin)
+            state = None
+            if self._carried is not None:
+                state = self._carried.at, self._in_chunks.read(self._context.checkpoint, self._carried)
+            self._relation.begin(states, before.frontier, before.origin, state)
         self._state_of_windows.forget()
         closes = self._closed.take(number, before.number, before.positions, positions)
         behind, row_count = self._behind, sum(one.rows.num_rows for one in found.values())
@@ -150,8 +145,9 @@ class WindowedSteps(Steps[CollectedBatch]):
         else:
             states = _with(states, new_rows, number)
         used = waited - self._waiting(states) - arrived.waiting
-        if (closes or self._may_be_final) and self._windowed.sides and self._windowed.over_windows is None:
-            states, self._may_be_final = without_closed_keys(self._windowed, states, self._closed)
+        if (closes or self._may_be_final) and self._windowed.keys is not None and frontier is not None:
+            closed, self._may_be_final = closed_rows(self._windowed, states, self._closed)
+            states = self._relation.drop(states, closed, Times(frontier, frontier))
         counts = collected.counts(before, used)
         manifest = CommittedBatch(number, positions, frontier, origin, counts, arrived.chunks, marks=marks)
         return Advanced(output, partial(self._store, manifest, states))
@@ -159,8 +155,8 @@ class WindowedSteps(Steps[CollectedBatch]):
     def _store(self, manifest: CommittedBatch, states: dict[str, InputState]) -> CommittedBatch:
         """Write the state after a micro-batch; returns its manifest with the chunks."""
         number = manifest.number
-        if self._goes_on is not None and manifest.frontier is not None:
-            states = self._carried_over(self._goes_on, states, manifest.frontier, number)
+        if manifest.frontier is not None and self._state_may_replace_rows:
+            states = self._carried_over(states, manifest.frontier, number)
         chunks = self._state_of_windows.write(states, number)
         manifest = replace(manifest, chunks={**manifest.chunks, **chunks})
         return with_carried(manifest, self._carried)
@@ -223,28 +219,30 @@ class WindowedSteps(Steps[CollectedBatch]):
         passed = before.marks.get(_PASSED, before.frontier)  # none in commits without a mark
         return self._state_of_windows.after(before, passed)
 
-    def _go_on_again(
-        self, groups: Operated, states: Mapping[str, InputState], before: CommittedBatch
-    ) -> None:
-        """Restore groups after a micro-batch: from their stored state, and the rows since."""
-        if self._carried is not None:
-            groups.restore(self._in_chunks.read(self._context.checkpoint, self._carried))
-        since = None if self._carried is None else self._carried.at
-        if before.frontier is not None and before.frontier != since:
-            self._relation.rows_of_operator(states, Times(since, before.frontier), groups)
+    @property
+    def _state_may_replace_rows(self) -> bool:
+        """Whether the state of operators may replace the rows of windows, as none of these leaves.
+
+        Of keys that are to be over, rows are retained, as punctuations are about rows.
+        """
+        return self._carried is not None or (self._windowed.only_grows and not self._forgets)
 
     def _carried_over(
-        self, groups: Operated, states: Mapping[str, InputState], frontier: int, number: int
+        self, states: Mapping[str, InputState], frontier: int, number: int
     ) -> dict[str, InputState]:
-        """The retained rows after a micro-batch; without the rows of groups whose state is written now."""
-        (side,) = self._windowed.sides
-        name, state = side.name, states[side.name]
-        if not Carried.is_due(self._carried, len(state.retained)):
+        """The retained rows after a micro-batch, without those in windows where the state of operators is
+        written now.
+        """
+        own = {side.name: states[side.name] for side in self._windowed.sides}
+        if not Carried.is_due(self._carried, sum(len(state.retained) for state in own.values())):
             return dict(states)
-        checkpoint = self._context.checkpoint
-        self._carried = self._in_chunks.write(checkpoint, number, frontier, groups.retained, groups.state)
-        none = np.zeros(len(state.retained), bool)
-        return {**states, name: replace(state, retained=state.retained.where(none))}
+        checkpoint, relation = self._context.checkpoint, self._relation
+        self._carried = self._in_chunks.write(checkpoint, number, frontier, relation.retained, relation.state)
+        after = dict(states)
+        for side in self._windowed.sides:
+            retained = side.window_input.unread(own[side.name].retained, frontier)
+            after[side.name] = replace(own[side.name], retained=retained)
+        return after
 
     def _waiting(self, states: Mapping[str, InputState]) -> int:
         """How many rows of streams that only windows read are buffered; for a stream with two windows,
@@ -266,7 +264,7 @@ class WindowedSteps(Steps[CollectedBatch]):
         if self._windowed.passes_on:
             return self._passed_on(states, new_rows, number, times)
         whole = _with(states, new_rows, number)
-        return self._relation.advance(whole, number, times, origin, self._goes_on)
+        return self._relation.advance(whole, number, times, origin)
 
     def _passed_on(
         self, states: Mapping[str, InputState], new_rows: Mapping[str, pa.Table], number: int, times: Times

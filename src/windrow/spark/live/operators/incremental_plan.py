@@ -32,6 +32,7 @@ from windrow.kernels.incremental import (
     Times,
     UnmatchedError,
     over_panes,
+    over_tumbling,
 )
 from windrow.kernels.zset.keyed_operator import OF_PARTNERS, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -85,6 +86,7 @@ class IncrementalPlan:
     _nodes: list[ProgramNode] = field(default_factory=list)
     _outputs: list[ProgramFragment] = field(default_factory=list)
     _appending: set[int] = field(default_factory=set)
+    _tumbling: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Connect does not say how many tasks run at a time
@@ -94,13 +96,20 @@ class IncrementalPlan:
 
     # -- making the plan -------------------------------------------------------------------------------
 
-    def leaf(self, schema: StructType, *, appends: bool = False) -> tuple[int, DataFrame]:
-        """A leaf with these columns, and its number; `appends` says that no row ever leaves it."""
+    def leaf(
+        self, schema: StructType, *, appends: bool = False, tumbling: int | None = None
+    ) -> tuple[int, DataFrame]:
+        """A leaf with these columns, and its number.
+
+        `appends` says that no row ever leaves it; `tumbling` is the length of a tumbling window that it is.
+        """
         number = len(self._schemas)
         kinds = StructType([StructField(one.name, travelling_type(one.dataType)) for one in schema])
         self._schemas.append(kinds)
         if appends:
             self._appending.add(number)
+        if tumbling is not None:
+            self._tumbling[number] = tumbling
         read = _reader(str(self._file(number)), self.tasks)
         rows = map_in_arrow(self.gateway.spark.range(0, self.tasks, 1, self.tasks), read, kinds)
         self._functions[function_number(rows)] = number
@@ -274,7 +283,8 @@ class IncrementalPlan:
                 read_by(side)
         begins = self._beginning is not None and self._beginning[0] in reads
         beginning = self._beginning[0] if self._beginning is not None and begins else None
-        return Program(tuple(needed[::-1]), tuple(self._outputs), beginning)
+        program = Program(tuple(needed[::-1]), tuple(self._outputs), beginning)
+        return over_tumbling(program, self._tumbling)
 
     def _narrowed(self, node: ProgramNode, read: set[str]) -> ProgramNode:
         """The operator without columns that it would only pass on."""

@@ -392,6 +392,10 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
                 " are inserted into the relation",
             )
 
+    def fingerprint(self) -> dict[str, Any]:
+        """As of any query, and the form of what its windows retain: the columns that its operators read."""
+        return {**super().fingerprint(), "form": "operators over windows"}
+
     @cached_property
     def windowed(self) -> WindowedQuery:
         """The query that a micro-batch runs.
@@ -467,6 +471,8 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
             view = self.catalog.sequences.get(name.lower())
             name = name if view is None else view.label
             if window.is_unbounded:
+                if self.windowed.only_grows and self.windowed.is_stateless:
+                    continue
                 needs = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_punctuation(one)}"
                 if self._is_bounded(one):
                     continue
@@ -535,8 +541,13 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         """Which rows a window retains, and until when."""
         bracket = window.item.window
         if bracket.is_unbounded:
-            goes_on = self.windowed.operator.running_groups() is not None
-            return "some numbers for each key" if goes_on else "all rows"
+            if not self.windowed.only_grows:
+                return "all rows"
+            if self.windowed.is_stateless:
+                return "the last rows, as none leaves and no operator needs them"
+            return "some numbers for each key" if self.windowed.has_numbers else "all rows"
+        if any(side.window_input.at_arrival for side in self.windowed.sides if side.name == window.name):
+            return "some numbers for each key and window, and the last rows"
         if bracket.rows is not None:
             return f"the last {bracket.rows} rows{' of each key' if bracket.partition_by else ''}"
         return "rows of one instant" if bracket.is_now else "its rows until they leave it"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.advance import Ended
@@ -15,7 +16,9 @@ from windrow.spark.live.operators.ended_partitions import ClosedPartitions
 from windrow.spark.live.reading.windowed_query import WindowedQuery, WindowedSide
 from windrow.spark.logs.clause_view import ClauseSource, Ends
 
-__all__ = ["bounding_ends", "ends_of_windows", "without_closed_keys"]
+__all__ = ["bounding_ends", "closed_rows", "ends_of_windows"]
+
+Bools = npt.NDArray[np.bool_]
 
 _GROUPS = "groups"
 
@@ -23,7 +26,8 @@ _GROUPS = "groups"
 def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
     """The punctuation that ends the partitions of its windows, its groups, and the keys of its joins."""
     found: dict[str, Ends] = {}
-    if windowed.over_windows is not None:  # whose operators need nothing
+    keys = windowed.keys
+    if keys is None:
         return found
     if any(side.window.row_slide > 1 for side in windowed.sides):  # a group of rows goes as a whole
         return found
@@ -40,45 +44,43 @@ def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends
             found[key] = (ClauseSource(side.stream, stream, columns),)
 
     for side in windowed.sides:
-        if side.window.rows is not None and (
-            side.window.length is None or windowed.operator.joined is not None
-        ):
+        if side.window.rows is not None and (side.window.length is None or keys.joined is not None):
             note(side.name, side.window.partition, side, side.window.partition)
-    if windowed.operator.aggregates is not None and windowed.sides[0].window.length is None:
-        note(_GROUPS, windowed.operator.key, windowed.sides[0], windowed.operator.key)
-    if windowed.operator.joined is not None:
+    first = windowed.sides[0]
+    if keys.grouped is not None and first.window.length is None:
+        note(_GROUPS, keys.grouped, first, keys.grouped)
+    if keys.joined is not None:
         kinds = [
             [side.schema.field(name).type for name in names]
-            for side, names in zip(windowed.sides, windowed.operator.joined, strict=True)
+            for side, names in zip(windowed.sides, keys.joined, strict=True)
         ]
         for at, side in enumerate(windowed.sides):
             if kinds[0] == kinds[1]:
-                note(
-                    _beside(side),
-                    windowed.operator.joined[at],
-                    windowed.sides[1 - at],
-                    windowed.operator.joined[1 - at],
-                )
+                note(_beside(side), keys.joined[at], windowed.sides[1 - at], keys.joined[1 - at])
     return found
 
 
 def bounding_ends(windowed: WindowedQuery, ends: Mapping[str, Ends], name: str) -> list[ClauseSource]:
     """The punctuation that drops all rows of a window that time does not; none if that is not enough."""
-    if all(side.name != name for side in windowed.sides):
+    keys = windowed.keys
+    if keys is None or all(side.name != name for side in windowed.sides):
         return []
     wanted = [side.name for side in windowed.sides if side.window.rows is not None]
-    wanted += [_GROUPS] if windowed.operator.aggregates is not None else []
-    wanted += [_beside(side) for side in windowed.sides] if windowed.operator.joined is not None else []
+    wanted += [_GROUPS] if keys.grouped is not None else []
+    wanted += [_beside(side) for side in windowed.sides] if keys.joined is not None else []
     return (
         [one for key in wanted for one in ends[key]] if wanted and all(key in ends for key in wanted) else []
     )
 
 
-def without_closed_keys(
+def closed_rows(
     windowed: WindowedQuery, states: Mapping[str, InputState], endings: ClosedPartitions
-) -> tuple[dict[str, InputState], bool]:
-    """The rows still retained, and whether more may be dropped without further punctuation."""
-    waits = False
+) -> tuple[dict[str, Bools], bool]:
+    """The retained rows that can be dropped, by window, and whether more may be without further
+    punctuation.
+    """
+    waits, keys = False, windowed.keys
+    assert keys is not None
 
     def ended(key: str, side: WindowedSide) -> Ended | None:
         """The partitions that have ended by the punctuation of a side's stream, and by its buffered rows."""
@@ -94,15 +96,10 @@ def without_closed_keys(
     own = [ended(side.name, side) for side in windowed.sides]
     retained = [states[side.name].retained for side in windowed.sides]
     first, *others = windowed.sides
-    if windowed.operator.joined is None:
-        is_grouped = windowed.operator.aggregates is not None
-        over = ended(_GROUPS, first) if is_grouped else None
-        gone = [
-            closed_alone(
-                retained[0], first.window, own[0], windowed.operator.key if is_grouped else None, over
-            )
-        ]
-        closed = over if is_grouped else own[0]
+    if keys.joined is None:
+        over = None if keys.grouped is None else ended(_GROUPS, first)
+        gone = [closed_alone(retained[0], first.window, own[0], keys.grouped, over)]
+        closed = own[0] if keys.grouped is None else over
         waits |= closed is not None and bool(
             (closed.rows(retained[0].rows) & retained[0].alive & ~gone[0]).any()
         )
@@ -111,16 +108,11 @@ def without_closed_keys(
         over_each = ended(_beside(first), second), ended(_beside(second), first)
         windows = first.window, second.window
         gone = list(
-            closed_pairs(
-                (retained[0], retained[1]), windows, (own[0], own[1]), windowed.operator.joined, over_each
-            )
+            closed_pairs((retained[0], retained[1]), windows, (own[0], own[1]), keys.joined, over_each)
         )
         waits |= any(one is not None for one in over_each)
-    after = dict(states)
-    for side, one, rows in zip(windowed.sides, retained, gone, strict=True):
-        if rows.any():
-            after[side.name] = replace(states[side.name], retained=one.where(~rows))
-    return after, waits
+    found = {side.name: rows for side, rows in zip(windowed.sides, gone, strict=True) if rows.any()}
+    return found, waits
 
 
 def _beside(side: WindowedSide) -> str:

@@ -1,9 +1,7 @@
 """CQL over windows of live streams, planned to run in memory: :func:`planned_windows` is the entry.
 
-SELECT over one window, with or without GROUP BY, or over two windows joined by equal columns, becomes a
-:class:`~windrow.kernels.incremental.WindowOperator`. Spark computes the expressions over single rows when
-rows arrive, and those over groups for the groups that change. Any other plan over such windows becomes a
-program (:mod:`windrow.spark.live.operators.window_flow`). A query without a form in memory is refused.
+A plan becomes a program over the rows that enter and leave its windows
+(:mod:`windrow.spark.live.operators.window_flow`). A query without a form in memory is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from windrow.algebra.continuous import (
     StreamQuery,
 )
 from windrow.algebra.time_scale import TimeScale
-from windrow.errors import AnalysisError, NotSupportedError, WindrowError
+from windrow.errors import AnalysisError, NotSupportedError
 from windrow.kernels.incremental import BracketWindow
 from windrow.plan.reader import QueryReader
 from windrow.plan.reasons import Reason
@@ -144,14 +142,7 @@ def _windowed_query(
     plan = applied(read)
     items = {key: window.item for key, window in windows.items()}
     lowering = WindowLowering(gateway, catalog.streams, made, sizes, items, kind, output)
-    query_of: WindowedQuery | str
-    try:
-        query_of = lowering.windowed(plan)
-    except WindrowError as error:  # as of a name that SELECT returns
-        query_of = f"an expression that has no meaning alone ({error.condition})"
-    if not isinstance(query_of, WindowedQuery) or (kind == "RSTREAM" and not query_of.is_of_one_instant):
-        why = query_of if isinstance(query_of, str) else "all rows at each instant"
-        query_of = lowering.flowing(plan, scale, why)
+    query_of = lowering.windowed(plan, scale)
     return replace(query_of, using=using) if isinstance(query_of, WindowedQuery) else query_of
 
 

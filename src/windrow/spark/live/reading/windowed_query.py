@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from windrow.algebra.continuous import WindowedStream
 from windrow.algebra.time_scale import TimeScale
-from windrow.kernels.incremental import BracketWindow, WindowInput, WindowOperator
+from windrow.kernels.incremental import BracketWindow, WindowInput
 from windrow.plan.nodes import Node
-from windrow.spark.live.operators.window_flow import WindowQuery
+from windrow.spark.live.operators.window_flow import KeysOfWindows, WindowQuery, never_leaves
 from windrow.spark.logs.session_streams import Stream
 from windrow.syntax.sqltext import SqlText
 
@@ -107,53 +107,47 @@ class WindowedQuery:
 
     Attributes
     ----------
-    plan
-        The query.
+    query
+        Its plan, whose operators process the rows that enter and leave its windows.
     sides
-        Its one or two windows.
-    operator
-        Computes rows, groups or pairs from the windows.
+        The windows.
     kind
         ISTREAM, DSTREAM or RSTREAM; None for the changes of the relation.
     names, result
         The columns of the query, and their types.
     is_net
         Whether no row enters at the instant at which an equal one leaves.
-    shows
-        The columns of the first side that the query returns unchanged.
-    after
-        For groups: the query that makes their rows from the operator's output; None if these are the keys and
-        aggregates themselves.
-    groups
-        The columns that `after` reads, but for `ENTER` and `LEAVE`.
-    over_windows
-        Any other plan, whose operators process the rows that enter and leave the sides; None for those above.
+    is_stateless, has_numbers
+        Whether its operators retain nothing, as each row is looked at by itself; or nothing but numbers for
+        each key, while no row leaves a window.
+    keys
+        How a query with at most one operator reads its windows; None for others.
+    by_spark
+        The computations of Spark between its operators, in jobs; None if there are none.
     using
         The output columns by which ISTREAM and DSTREAM distinguish rows, if these are not all.
-    is_stateless
-        Whether the operators of `over_windows` retain nothing, as each row is looked at by itself.
-    by_spark
-        The computations of Spark between the operators of `over_windows`, in jobs; None if there are none.
     as_rows
         How its changes become the rows of a stream; None if the rows of its stream are those that enter or
         leave.
     """
 
-    plan: Node
+    query: WindowQuery
     sides: tuple[WindowedSide, ...]
-    operator: WindowOperator
     kind: str | None
     names: tuple[str, ...]
     result: StructType
-    is_net: bool
-    shows: frozenset[str] = frozenset()
-    after: SqlText | None = None
-    groups: StructType = field(default_factory=StructType)
-    over_windows: WindowQuery | None = None
-    using: tuple[str, ...] = ()
+    is_net: bool = False
     is_stateless: bool = False
+    has_numbers: bool = False
+    keys: KeysOfWindows | None = None
     by_spark: str | None = None
+    using: tuple[str, ...] = ()
     as_rows: ChangesAsRows | None = None
+
+    @property
+    def plan(self) -> Node:
+        """Its plan."""
+        return self.query.plan
 
     @property
     def windows(self) -> list[WindowedSide]:
@@ -168,6 +162,13 @@ class WindowedQuery:
         return -1 if self.kind == "DSTREAM" else 1
 
     @property
+    def only_grows(self) -> bool:
+        """Whether no operator reads a row as it leaves a window, so that their state can replace all rows."""
+        pairs = zip(self.sides, self.query.windows, strict=True)
+        are_read_once = all(side.window_input.at_arrival or never_leaves(window) for side, window in pairs)
+        return are_read_once and self.kind != "RSTREAM"
+
+    @property
     def passes_on(self) -> bool:
         """Whether it passes rows on as they arrive, with columns computed from each."""
         return self.is_of_one_instant and all(side.made is None for side in self.sides)
@@ -175,7 +176,6 @@ class WindowedQuery:
     @property
     def is_of_one_instant(self) -> bool:
         """Whether each row of a stream is in it only at its rowtime."""
-        alone = len(self.sides) == 1 and self.operator.aggregates is None and self.over_windows is None
         windows = [side.window for side in self.sides]
         are_now = all(one.length == 1 and one.slide is None and one.rows is None for one in windows)
-        return self.kind == "RSTREAM" and are_now and (alone or self.is_stateless)
+        return self.kind == "RSTREAM" and are_now and self.is_stateless

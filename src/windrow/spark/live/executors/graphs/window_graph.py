@@ -10,16 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import StructType
 
-from windrow.plan.columns import ROWS
 from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.analysis.collations import collated
 from windrow.spark.live.checkpoints.stored_tables import stored_tables
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
 from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
-from windrow.spark.live.executors.unpacking import Shape, outputs, rows_of_groups
+from windrow.spark.live.executors.unpacking import Shape, outputs
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
@@ -29,7 +28,7 @@ from windrow.spark.live.operators.window_flow import WindowFlow
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.relations.changelog import as_cql
-from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, columns_of
+from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
 
@@ -49,13 +48,11 @@ class WindowGraph(Graph):
     @property
     def needs_checkpoint(self) -> str | None:
         """Rows leave a window beside the rows of a table that were there when they entered."""
-        query = self.windowed.over_windows
-        return "a table beside windows" if query is not None and query.tables else None
+        return "a table beside windows" if self.windowed.query.tables else None
 
     def begun(self, checkpoint: Path, *, has_begun: bool) -> WindowGraph:
         """The query with the rows of its tables as of the first start."""
-        query = self.windowed.over_windows
-        texts = {} if query is None else query.tables
+        texts = self.windowed.query.tables
         return replace(self, tables=stored_tables(checkpoint, self._gateway, texts, has_begun=has_begun))
 
     @cached_property
@@ -67,13 +64,9 @@ class WindowGraph(Graph):
         return made
 
     @cached_property
-    def _keys(self) -> tuple[Key, ...]:
-        return _keys(self.windowed) if self._operators is None else self._keys_of_operators
-
-    @cached_property
     def why_not(self) -> str | None:
         """The part of the query that executors do not support; None if there is none."""
-        if self.windowed.passes_on and self._operators is not None:
+        if self.windowed.passes_on and (len(self.windowed.sides) > 1 or self.windowed.query.tables):
             return "rows as they arrive, joined with a table"
         if any(side.made is not None for side in self.windowed.sides):
             return "derived or recorded streams"
@@ -85,43 +78,27 @@ class WindowGraph(Graph):
             return "all rows at each instant"
         if collated(self.windowed.result):
             return "texts with a collation"  # which buckets would compare by their bytes
-        return (
-            None
-            if self._operators is None
-            else computed_elsewhere(self._operators.program, takes_tables=True)
-        )
+        return computed_elsewhere(self._operators.program, takes_tables=True)
 
     @cached_property
-    def _operators(self) -> WindowFlow | None:
-        """The operators of a plan that is not a single :class:`WindowOperator`."""
-        query = self.windowed.over_windows
-        return (
-            None if query is None else WindowFlow(self._gateway, query, Path("of-a-plan-alone"), self.tables)
-        )
+    def _operators(self) -> WindowFlow:
+        """The operators of the query."""
+        query = self.windowed.query
+        return WindowFlow(self._gateway, query, Path("of-a-plan-alone"), self.tables)
 
     @cached_property
-    def _over(self) -> OverWindows | None:
-        if self._operators is None:
-            return None
-        keys = self._windows
+    def _over(self) -> OverWindows:
+        keys = [window.key for window in self.windowed.query.windows]
         reads = tuple(tuple(sorted(self._operators.read(key))) for key in keys)
         return OverWindows(self._operators.program, tuple(map(self._operators.leaf, keys)), reads)
 
-    @property
-    def _windows(self) -> list[str]:
-        """The keys of the windows of such a plan, in the order of the sides."""
-        query = self.windowed.over_windows
-        return [] if query is None else [window.key for window in query.windows]
-
     @cached_property
-    def _keys_of_operators(self) -> tuple[Key, ...]:
-        """The columns by which rows are divided for such a plan; none if no columns work for all windows.
+    def _keys(self) -> tuple[Key, ...]:
+        """The columns by which rows are divided; none if no columns work for all windows.
 
         Rows of a partition that is counted are in one bucket.
         """
         operators, over = self._operators, self._over
-        assert operators is not None
-        assert over is not None
         leaves, missing = dict[int, pa.Schema](), dict[int, pa.Schema]()
         for side, leaf, read in zip(self.windowed.sides, over.leaves, over.reads, strict=True):
             own = read if side.window.rows is None else [one for one in side.window.partition if one in read]
@@ -148,20 +125,18 @@ class WindowGraph(Graph):
             for side, emitted in read.items():
                 retained = columns.retained(next(one for one in self.windowed.sides if one.name == side))
                 sides[side] = {inner: emitted[own] for inner, own in retained.items()}
-        over = self._over
-        if over is not None:
-            over = replace(over, program=with_tables(over.program))
-        work = BucketWindows(self.windowed.operator, self.windowed.passes_on, over)
+        over = replace(self._over, program=with_tables(self._over.program))
+        windowed = self.windowed
+        inputs = tuple(side.window_input for side in windowed.sides)
+        work = BucketWindows(inputs, over, windowed.passes_on, windowed.only_grows)
         return self._with_task(frame, [sides[side.name] for side in self.windowed.sides], work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
         """The output, from packets: for a relation, changes in an envelope; for a stream, its rows."""
-        shape, rows = self._shape, packets
-        if not shape.is_packed:
-            rows = self._after(packets)
+        shape = self._shape
         result = shape.schema(self.windowed.result)
         made = map_in_arrow(
-            rows, in_worker(lambda batches, _: outputs(shape, batches), self.plan.text), numbered(result)
+            packets, in_worker(lambda batches, _: outputs(shape, batches), self.plan.text), numbered(result)
         ).toDF(*result.names)
         if shape.form is not None:
             return made
@@ -170,7 +145,7 @@ class WindowGraph(Graph):
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
         """The same for the rows of packets, in memory; None if Spark is needed for it."""
         shape = self._shape
-        if not shape.is_packed or shape.form is None:
+        if shape.form is None:
             return None
         if not tables:
             return in_memory(shape.schema(self.windowed.result)).empty_table()
@@ -179,47 +154,7 @@ class WindowGraph(Graph):
     @cached_property
     def _shape(self) -> Shape:
         """The form of the output; unchanged if Spark makes the envelope."""
-        windowed, columns = self.windowed, columns_of(self.windowed.names)
-        chosen = windowed.operator.chosen if windowed.after is None else columns
-        chosen = chosen if self._operators is None else self._operators.columns
-        emitted = windowed.kind or (self.envelope if self.envelope in IN_MEMORY else None)
-        is_net, is_packed = windowed.is_net or windowed.passes_on, windowed.after is None
-        return Shape(tuple(windowed.names), tuple(chosen), self.plan.scale, emitted, is_net, is_packed)
-
-    def _after(self, packets: DataFrame) -> DataFrame:
-        """The rows that Spark computes from groups."""
         windowed = self.windowed
-        assert windowed.after is not None
-        schema = StructType([*windowed.groups.fields]).add(ENTER, LongType()).add(LEAVE, LongType())
-        names = schema.names
-        groups = map_in_arrow(
-            packets, in_worker(lambda batches, _: rows_of_groups(names, batches), None), schema
-        )
-        made = self._gateway.sql(windowed.after, {ROWS: groups})
-        return made.toDF(*columns_of(windowed.names), ENTER, LEAVE)
-
-
-def _keys(windowed: WindowedQuery) -> tuple[tuple[str, ...], ...]:
-    """The columns by which the rows of each window may be divided, such that each bucket can run alone.
-
-    Rows of a counted partition are in one bucket, and so are rows of a group, rows that join, and equal rows
-    of the result if one may enter as the other leaves.
-    """
-    operator = windowed.operator
-    first, *others = operator.inputs
-    limits = [None if one.window.rows is None else set(one.window.partition) for one in operator.inputs]
-    if operator.joined is not None:
-        pairs = [
-            (left, right)
-            for left, right in zip(*operator.joined, strict=True)
-            if (limits[0] is None or left in limits[0]) and (limits[1] is None or right in limits[1])
-        ]
-        same = all(first.schema.field(one).type == others[0].schema.field(other).type for one, other in pairs)
-        emitted = all((0, one) in operator.outputs or (1, other) in operator.outputs for one, other in pairs)
-        if not pairs or not same or not (emitted or windowed.is_net):
-            return (), ()
-        left, right = zip(*pairs, strict=True)
-        return left, right
-    wanted = operator.key if operator.aggregates is not None else tuple(dict.fromkeys(operator.chosen))
-    key = tuple(name for name in wanted if limits[0] is None or name in limits[0])
-    return (key,) if windowed.is_net or set(key) <= windowed.shows else ((),)
+        emitted = windowed.kind or (self.envelope if self.envelope in IN_MEMORY else None)
+        is_net = windowed.is_net or windowed.passes_on
+        return Shape(tuple(windowed.names), tuple(self._operators.columns), self.plan.scale, emitted, is_net)

@@ -1,0 +1,124 @@
+"""Groups over tumbling windows, from rows as they arrive, held to what the query means at every instant."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.kernels.incremental.test_stages import (
+    SCHEMA,
+    TIMES,
+    folded,
+    frontiers,
+    instants,
+    meant,
+    rows,
+    told,
+)
+from windrow.kernels.aggregates import AggregateSpec
+from windrow.kernels.incremental import (
+    BracketWindow,
+    InputState,
+    Program,
+    ProgramFragment,
+    ProgramNode,
+    Run,
+    Times,
+    TumblingGroups,
+    WindowInput,
+    changes,
+    over_tumbling,
+)
+from windrow.kernels.packing.shards import Layout
+from windrow.kernels.stored import from_stored, stored
+from windrow.kernels.zset import ENTER, LEAVE
+from windrow.kernels.zset.keyed_operator import Keyed
+
+SPECS = (
+    ("s", AggregateSpec("sum", "v", pa.int64())),
+    ("n", AggregateSpec("count", None, pa.int64())),
+    ("high", AggregateSpec("max", "v", pa.int64())),
+    ("d", AggregateSpec("count_distinct", "v", pa.int64())),
+)
+LEAF, GROUPS = 0, 1
+
+
+def program(length, specs=SPECS):
+    """GROUP BY k over the rows of a window."""
+    whole = pa.schema([*SCHEMA, *TIMES])
+    names = tuple(whole.names)
+    side = ProgramFragment(0, (LEAF,), whole, {LEAF: frozenset(names)}, chosen=names)
+    kinds = [(name, spec.result_type) for name, spec in specs]
+    result = pa.schema([SCHEMA.field("k"), *kinds, *TIMES])
+    own = tuple(result.names)
+    keyed = Keyed("group", ("k",), Layout(1), aggregates=specs)
+    output = ProgramFragment(1, (GROUPS,), result, {GROUPS: frozenset(own)}, chosen=own)
+    nodes = (ProgramNode(keyed, (side,), result, GROUPS),)
+    return over_tumbling(Program(nodes, (output,)), {LEAF: length})
+
+
+def refused(*_):
+    raise AssertionError("all is computed in memory")
+
+
+def at_each(found, there):
+    """What the groups are at each instant."""
+
+    def relation(at):
+        groups = {}
+        for row, (enter, leave) in zip(found, there, strict=True):
+            if enter <= at < leave:
+                groups.setdefault(row[0], []).append(row[1])
+        return [(key, sum(own), len(own), max(own), len(set(own))) for key, own in groups.items()]
+
+    return relation
+
+
+@settings(deadline=None, max_examples=200)
+@given(rows, st.integers(1, 6), frontiers, st.sets(st.integers(0, 5)))
+@example([("a", 1, 1), ("a", 1, 3)], 2, [2, 3, 4, 1 << 40], {1, 2})
+def test_groups_of_tumbling_windows(rows, length, cuts, restarts):
+    window = WindowInput("w", BracketWindow("t", length, length), SCHEMA, at_arrival=True)
+    run, state = Run(program(length), refused), InputState.nothing(window)
+    assert isinstance(run.operators[0], TumblingGroups)
+    since, found = None, {}
+    for number, until in enumerate(cuts):
+        times = Times(since, until)
+        now = [row for row in rows if row[2] < until and (since is None or row[2] >= since)]
+        columns = [list(part) for part in zip(*now, strict=True)] or [[], [], []]
+        state = state.with_arrivals(pa.table(columns, schema=SCHEMA), number).advanced(window, times)
+        moves = window.moving(state.retained, times, SCHEMA.names)
+        (changed,) = run.advance({LEAF: moves}, times)
+        found |= told(changes(changed, times))
+        state = state.after(window, times)
+        if number in restarts:  # from its state, without any row
+            again = Run(program(length), refused)
+            again.restore(from_stored(stored(run.state)))
+            run, state = again, InputState.nothing(window)
+        since = until
+    there = meant(window.window, rows)
+    assert found == folded(at_each(rows, there), instants(there))
+
+
+def test_no_row_is_retained_and_closing_a_window_reads_groups_once():
+    keys, each = 1000, 20
+    run, looked = Run(program(1000, SPECS[:3]), refused), []
+    for part in range(2 * each):  # two windows, of each key a row in each of twenty parts
+        at = part * 50
+        columns = [[f"k{key}" for key in range(keys)], [part] * keys, [at + 1] * keys]
+        table = pa.table(columns, schema=SCHEMA)
+        enter = np.full(keys, at + 1 + (-(at + 1)) % 1000)
+        moves = table.append_column(ENTER, pa.array(enter)).append_column(LEAVE, pa.array(enter + 1000))
+        before = run.looked_at
+        run.advance({LEAF: moves}, Times(at or None, at + 50))
+        looked.append(run.looked_at - before if part not in (each, each + 1) else 0)
+        assert run.retained <= 2 * keys, "a group of the window that is there, and of the next"
+    assert max(looked[2:each]) == max(looked[each + 2 :]), "a row costs the same, however many came before"
+
+
+def test_other_windows_are_left_to_other_operators():
+    specs = (("m", AggregateSpec("median", "v", pa.float64())),)
+    assert program(5, specs).nodes[0].tumbling is None
+    assert program(5).nodes[0].tumbling == 5
