@@ -91,7 +91,10 @@ def test_groups_of_tumbling_windows(rows, length, cuts, restarts):
         state = state.with_arrivals(pa.table(columns, schema=SCHEMA), number).advanced(window, times)
         moves = window.moving(state.retained, times, SCHEMA.names)
         (changed,) = run.advance({LEAF: moves}, times)
-        found |= told(changes(changed, times))
+        moved = changes(changed, times)
+        now_told = told(moved)
+        assert len(now_told) == moved.num_rows, "no group enters at the instant at which an equal one leaves"
+        found |= now_told
         state = state.after(window, times)
         if number in restarts:  # from its state, without any row
             again = Run(program(length), refused)

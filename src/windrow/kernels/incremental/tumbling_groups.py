@@ -1,7 +1,8 @@
 """GROUP BY over a tumbling window in brackets: rows are added to the groups of their window as they arrive.
 
 Rows of such a window enter together and leave together. So the groups of a window are the same as long as it
-stays, and when it enters they are there already: no row is retained, and none is read again.
+stays, and when it enters they are there already: no row is retained, and none is read again. Windows that
+begin and end within a micro-batch are grouped at once.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 __all__ = ["TumblingGroups"]
 
 Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
 _ONCE = Times(None, 1)
 """The instants of groups that are not shown yet: only what they come to matters."""
@@ -37,96 +39,130 @@ class TumblingGroups(Operated):
     ----------
     length
         How long a window stays.
-    open
-        The groups of windows that have not entered, by the instants at which they will.
+    open, at
+        The groups of the window that is next to enter, and when it does; None if no row of it has arrived.
     last
-        The groups that are present, with the instants since when; None if there are none.
-    leave
-        When these leave.
+        The groups that are present, with the times of theirs; None if there are none.
     """
 
     length: int = 0
-    open: dict[int, RunningGroups] = field(init=False)
+    open: RunningGroups | None = field(init=False)
+    at: int = field(init=False)
     last: pa.Table | None = field(init=False)
-    leave: int = field(init=False)
 
     def empty(self) -> None:
         """As :meth:`Operated.empty`."""
         self.sides, self.emitted = [], None
-        self.open, self.last, self.leave = {}, None, NEVER
+        self.open, self.at, self.last = None, NEVER, None
 
     @property
     def state(self) -> dict[str, Any]:
         """As :attr:`Operated.state`."""
-        instants = sorted(self.open)
-        groups = [self.open[at].state for at in instants]
-        return {"instants": instants, "groups": groups, "last": self.last, "leave": self.leave}
+        return {"open": None if self.open is None else self.open.state, "at": self.at, "last": self.last}
 
     def restore(self, state: dict[str, Any]) -> None:
         """As :meth:`Operated.restore`."""
-        self.last, self.leave, self.open = state["last"], state["leave"], {}
-        for at, groups in zip(state["instants"], state["groups"], strict=True):
-            self.open[at] = self._groups()
-            self.open[at].restore(groups)
+        self.at, self.last, self.open = state["at"], state["last"], None
+        if state["open"] is not None:
+            self.open = self._groups()
+            self.open.restore(state["open"])
 
     @property
     def retained(self) -> int:
         """How many groups are retained, and values of these."""
         present = 0 if self.last is None else self.last.num_rows
-        return present + sum(one.retained for one in self.open.values())
+        return present + (0 if self.open is None else self.open.retained)
 
     @property
     def looked_at(self) -> int:
         """How many groups, and values of these, it has read so far."""
-        return sum(one.looked_at for one in self.open.values())
+        return 0 if self.open is None else self.open.looked_at
+
+    @property
+    def _leave(self) -> int:
+        """When the groups that are present leave."""
+        return NEVER if self.last is None else int(self.last.column(LEAVE)[0].as_py())
 
     def is_due(self, times: Times) -> bool:
         """Whether a window enters or leaves."""
-        return self.leave < times.until or any(at < times.until for at in self.open)
+        return min(self.at, self._leave) < times.until
 
     def advance(self, changes: list[pa.Table | None], times: Times) -> pa.Table:
         """The groups of windows that enter or leave in the micro-batch, from rows that arrive in it."""
         (rows,) = changes
-        if rows is not None and rows.num_rows:
-            self._add(rows)
-        if not self.is_due(times):
+        rows = pa.schema([*self.schemas[0], *_TIMES]).empty_table() if rows is None else rows
+        enter = rows.column(ENTER).to_numpy()
+        self._add(_where(rows, enter == self.at))
+        made = [] if self.last is None else [self.last]
+        begun = self.at
+        if self.open is not None and self.at < times.until:
+            made.append(self._closed(self.open, self.at))
+            self.open, self.at = None, NEVER
+        # rows of the next window, which is one: no instant at which windows enter is between them
+        is_later = (enter >= times.until) & (enter != begun)
+        if is_later.any():
+            self.open, self.at = self._groups(), int(enter[is_later][0])
+            self._add(_where(rows, is_later))
+        made += self._at_once(_where(rows, (enter < times.until) & (enter != begun)))
+        if len(made) == 1 and made[0] is self.last and self._leave >= times.until:
             return self.result.empty_table()
-        made = [] if self.last is None else [(self.last, self.leave)]
-        for at in sorted(at for at in self.open if at < times.until):
-            groups = self.open.pop(at).everything(at)
-            if made and made[-1][1] == at:
-                before, groups = _without_unchanged(made[-1][0], groups)
-                made[-1] = before, at
-            made.append((groups, at + self.length))
-        self.last, self.leave = made[-1]
-        if self.leave < times.until:
-            self.last, self.leave = None, NEVER
-        parts = [changed_in(self._timed(groups, leave, times), times) for groups, leave in made]
-        return pa.concat_tables(parts)
+        groups = _joined(made, self.result)
+        stays = groups.column(LEAVE).to_numpy() >= times.until
+        self.last = _where(groups, stays) if stays.any() else None
+        instants = times.clipped(*(groups.column(name).to_numpy() for name in (ENTER, LEAVE)))
+        return changed_in(_with_times(groups, *instants), times)
 
     def _add(self, rows: pa.Table) -> None:
-        """Add rows to the groups of their windows."""
-        enter = rows.column(ENTER).to_numpy()
-        for at in np.unique(enter).tolist():
-            is_own = enter == at
-            own = rows if is_own.all() else rows.filter(pa.array(is_own))
-            if at not in self.open:
-                self.open[at] = self._groups()
-            for name, instant in ((ENTER, _ONCE.until - 1), (LEAVE, NEVER)):
-                times = pa.array(np.full(own.num_rows, instant))
-                own = own.set_column(own.column_names.index(name), name, times)
-            self.open[at].advance([own], _ONCE)
+        """Add rows to the groups of the next window."""
+        if self.open is not None and rows.num_rows:
+            once = np.full(rows.num_rows, _ONCE.until - 1)
+            self.open.advance([_with_times(rows, once, np.full(rows.num_rows, NEVER))], _ONCE)
+
+    def _closed(self, groups: RunningGroups, at: int) -> pa.Table:
+        """The groups of a window that enters."""
+        found = groups.everything(at)
+        return _with_times(
+            found, np.full(found.num_rows, at), np.full(found.num_rows, at + self.length)
+        ).select(self.result.names)
+
+    def _at_once(self, rows: pa.Table) -> list[pa.Table]:
+        """The groups of whole windows; those that stay the same over several windows once."""
+        if not rows.num_rows:
+            return []
+        batches = list(self.operator.rows(rows))
+        return [pa.Table.from_batches(batches).select(self.result.names).cast(self.result)] if batches else []
 
     def _groups(self) -> RunningGroups:
         return RunningGroups(self.operator, self.schemas, self.result, appends=True)
 
-    def _timed(self, groups: pa.Table, leave: int, times: Times) -> pa.Table:
-        """Groups with the instants of their changes in a micro-batch."""
-        enter = groups.column(ENTER).to_numpy()
-        instants = times.clipped(enter, np.full(len(enter), leave))
-        for name, each in zip((ENTER, LEAVE), instants, strict=True):
-            groups = groups.set_column(groups.column_names.index(name), name, pa.array(each))
-        return groups.select(self.result.names).cast(self.result)
+
+_TIMES = (pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64()))
+
+
+def _where(rows: pa.Table, which: Bools) -> pa.Table:
+    return rows if which.all() else rows.filter(pa.array(which))
+
+
+def _with_times(rows: pa.Table, enter: Ints, leave: Ints) -> pa.Table:
+    for name, instants in ((ENTER, enter), (LEAVE, leave)):
+        rows = rows.set_column(rows.column_names.index(name), name, pa.array(instants))
+    return rows
+
+
+def _joined(made: list[pa.Table], result: pa.Schema) -> pa.Table:
+    """Groups of windows, in which those that stay the same as a window follows another are one.
+
+    Each table has the groups of one window, but for the last ones.
+    """
+    parts: list[pa.Table] = [result.empty_table()]
+    for rows in made:
+        before, leave = parts[-1], parts[-1].column(LEAVE).to_numpy()
+        is_next = rows.column(ENTER).to_numpy() == (leave[0] if len(leave) else NEVER)
+        if is_next.any():
+            parts[-1], after = _without_unchanged(before, _where(rows, is_next))
+            rows = pa.concat_tables([after, _where(rows, ~is_next)])
+        parts.append(rows)
+    return pa.concat_tables(parts)
 
 
 def _without_unchanged(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:

@@ -191,8 +191,8 @@ class LiveQuery:
         frontier), for each of its producers (``producer``), and for each window (``window``): ``name``,
         ``rows``, ``bytes``, ``oldest`` rowtime, ``bound`` in event time, and ``delays``: whether others wait
         for this one, because its bound is the least; a single stream or producer delays nothing. A query with
-        EMIT has a row for the retained rows of each stream (``rows``), and one for the state of operators in
-        place of rows (``operators``); SELECT STREAM over whole streams has one for each operator
+        EMIT has a row for the retained rows of each stream (``rows``). State of operators in place
+        of rows has one (``operators``); SELECT STREAM over whole streams has one for each operator
         (``operator``). ``why`` says which rows these are, and until when they are retained, as in EXPLAIN.
         """
         return QueryState(self.state_rows()).frame(self._spark)

@@ -189,7 +189,15 @@ class ExecutorSteps(Steps[_Packets]):
             return timed_state_of(
                 self._context.plan, committed, windows, self._context.plan.retains, state.operators
             )
-        return state_of(self._context.plan, committed, state.waiting, state.windows, on_one_scale=True)
+        operators = state.operators if state.operators.rows else None
+        return state_of(
+            self._context.plan,
+            committed,
+            state.waiting,
+            state.windows,
+            on_one_scale=True,
+            operators=operators,
+        )
 
     def _state(self, committed: CommittedBatch) -> _InAll:
         def retained(name: str) -> RetainedRowsOf:

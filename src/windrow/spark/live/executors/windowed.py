@@ -20,6 +20,7 @@ from windrow.kernels.incremental import (
     Times,
     UnmatchedError,
     WindowInput,
+    rewritten,
 )
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
@@ -147,7 +148,7 @@ class Windowed:
 
     def __post_init__(self) -> None:
         self.new_tables = [[] for _ in self.windows]
-        self.run = Run(self.work.operators.program, not_here)
+        self.run = Run(rewritten(self.work.operators.program), not_here)
 
     @property
     def size(self) -> int:

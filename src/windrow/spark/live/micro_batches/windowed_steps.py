@@ -25,7 +25,7 @@ from windrow.kernels.incremental import (
 )
 from windrow.kernels.operator_state import Carried, StateInChunks
 from windrow.spark.collected import frame_of_collected
-from windrow.spark.live.checkpoints.carried_state import carried_in, with_carried
+from windrow.spark.live.checkpoints.carried_state import carried_bytes, carried_in, with_carried
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
 from windrow.spark.live.checkpoints.window_states import WindowStates
 from windrow.spark.live.input.entry_columns import inside
@@ -178,14 +178,18 @@ class WindowedSteps(Steps[CollectedBatch]):
         states = self._states(committed)
         if self._behind is not None:
             sources, clauses = self._behind.state.reported(committed)
-            return state_of(
-                self._plan, committed, sources, {**clauses, **self._in_windows(committed, states)}
-            )
+            windows = {**clauses, **self._in_windows(committed, states)}
+            return state_of(self._plan, committed, sources, windows, operators=self._operators_of(committed))
         waiting = {side.stream: states[side.name].waiting.column(ROWTIME) for side in self._sides}
         retained = {name: RetainedRowsOf.of(rowtimes, None) for name, rowtimes in waiting.items()}
-        return state_of(
-            self._plan, committed, retained, self._in_windows(committed, states), on_one_scale=True
-        )
+        windows, operators = self._in_windows(committed, states), self._operators_of(committed)
+        return state_of(self._plan, committed, retained, windows, on_one_scale=True, operators=operators)
+
+    def _operators_of(self, committed: CommittedBatch) -> RetainedRowsOf | None:
+        """The state of operators in place of rows."""
+        carried = carried_in(committed)
+        size = carried_bytes(self._context.checkpoint, committed)
+        return None if carried is None else RetainedRowsOf(carried.rows, size)
 
     def _in_windows(
         self, committed: CommittedBatch, states: Mapping[str, InputState]

@@ -29,6 +29,7 @@ __all__ = [
     "timed_state_of",
 ]
 
+_IN_PLACE = "what operators need, in place of the rows in windows"
 _SCHEMA = (
     "kind STRING, name STRING, producer STRING, rows BIGINT, bytes BIGINT, oldest STRING, bound STRING,"
     " delays BOOLEAN, why STRING"
@@ -122,6 +123,7 @@ def state_of(
     windows: Mapping[str, RetainedRowsOf],
     *,
     on_one_scale: bool = False,
+    operators: RetainedRowsOf | None = None,
 ) -> QueryState:
     """The state after a micro-batch.
 
@@ -133,6 +135,8 @@ def state_of(
         The rows in windows, by the windows' names in the checkpoint.
     on_one_scale
         Whether rowtimes of buffered rows are in the query's ticks, and not in those of their stream.
+    operators
+        The state of operators in place of rows in windows; None without.
     """
     zone = str(plan.gateway.spark.conf.get("spark.sql.session.timeZone") or "UTC")
     streams = plan.catalog.streams
@@ -156,6 +160,8 @@ def state_of(
     for name, retained in windows.items():
         own = StateRow("window", written.get(name, name), why=reasons.get(name))
         rows.append(own.showing(retained, plan.scale, zone))
+    if operators is not None:
+        rows.append(StateRow("operators", "", rows=operators.rows, bytes=operators.bytes, why=_IN_PLACE))
     return QueryState(tuple(rows))
 
 

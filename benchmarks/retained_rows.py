@@ -1,0 +1,98 @@
+"""How long a micro-batch of a thousand rows takes, with ten thousand and with five million rows retained.
+
+    python -m benchmarks.retained_rows [query]
+
+runs each query over large micro-batches whose rows stay, and then over forty of a thousand rows. It prints
+the median seconds of the last thirty, by Spark's clock, from start to end of a trigger, and the ratio. Only
+what is public is imported, so that `PYTHONPATH` may name the `src` of another commit, for one run beside
+the other.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+import windrow
+from benchmarks.state import of_two_cores
+
+_RETAINED = (10_000, 5_000_000)
+_AT_ONCE, _SMALL, _STEPS, _LAST = 1_000_000, 1_000, 40, 30
+_KEYS = 500_000
+_COLUMNS = "ts timestamp, k bigint, own bigint, v bigint"
+_VALUES = "COUNT(*) AS n, SUM(v) AS total, MAX(v) AS high"
+
+QUERIES = {
+    "[RANGE 1 DAY]": "ISTREAM(SELECT k, v FROM s [RANGE 1 DAY])",
+    "[RANGE 1 DAY] GROUP BY": f"SELECT k, {_VALUES} FROM s [RANGE 1 DAY] GROUP BY k",
+    "[RANGE 1 DAY] JOIN": "SELECT s.v, t.v AS w FROM s [RANGE 1 DAY] AS s JOIN t [RANGE 1 DAY] AS t"
+    " ON s.own = t.own",
+    "[PARTITION BY k ROWS 10]": "SELECT k, v FROM s [PARTITION BY k ROWS 10]",
+    "EMIT GROUP BY": f"SELECT k, {_VALUES} FROM s GROUP BY k EMIT STREAM AS diff",
+    "EMIT JOIN": "SELECT s.v, t.v AS w FROM s JOIN t ON s.own = t.own"
+    " AND t.ts BETWEEN s.ts - INTERVAL 1 DAY AND s.ts EMIT STREAM AS diff",
+    "SUM OVER": "SELECT STREAM k, ts, SUM(v) OVER (PARTITION BY k ORDER BY ts) AS s FROM s",
+}
+
+
+def main(only: str = "") -> None:
+    """Print the table."""
+    spark = of_two_cores()
+    sys.stdout.write(f"{'query':26}" + "".join(f"{count:>12,}" for count in _RETAINED) + f"{'ratio':>8}\n")
+    with tempfile.TemporaryDirectory() as folder:
+        for count in _RETAINED:
+            for seed, name in enumerate(("s", "t")):
+                _write(Path(folder) / str(count) / name, count, seed)
+        for name, query in QUERIES.items():
+            if only in name:
+                few, many = (_run(spark, Path(folder) / str(count), query) for count in _RETAINED)
+                sys.stdout.write(f"{name:26}{few:12.2f}{many:12.2f}{many / few:8.2f}\n")
+                sys.stdout.flush()
+
+
+def _run(spark: SparkSession, folder: Path, query: str) -> float:
+    """The median seconds of the last micro-batches."""
+    session = windrow.Session(spark)
+    for name in ("s", "t"):
+        files = spark.readStream.schema(_COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(folder / name))
+        session.stream(name, files, rowtime="ts", lag="0 seconds")
+    with tempfile.TemporaryDirectory() as out:
+        live = session.sql(query).start(
+            Path(out) / "given", checkpoint=Path(out) / "checkpoint", on_unbounded="ignore"
+        )
+        live.process_all_available()
+        (running,) = spark.streams.active
+        took = [
+            one.durationMs["triggerExecution"] / 1000 for one in running.recentProgress if one.numInputRows
+        ]
+        live.stop()
+    return statistics.median(took[-_LAST:])
+
+
+def _write(folder: Path, count: int, seed: int) -> None:
+    """Rows of one hour, in the order of time: most in large files, then small ones."""
+    folder.mkdir(parents=True)
+    drawn = np.random.default_rng(seed)
+    sizes = [min(_AT_ONCE, count)] * max(1, count // _AT_ONCE) + [_SMALL] * _STEPS
+    first, step = 0, 3_600_000_000 // (sum(sizes) + 1)
+    for number, size in enumerate(sizes):
+        at = np.arange(first, first + size)
+        columns = {
+            "ts": pa.array(at * step + 1).cast(pa.timestamp("us", "UTC")),
+            "k": drawn.integers(0, _KEYS, size),
+            "own": at,
+            "v": drawn.integers(0, 1000, size),
+        }
+        pq.write_table(pa.table(columns), folder / f"{number:03}.parquet")
+        first += size
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:2])
