@@ -129,6 +129,14 @@ class TimedRows:
         needed = None if self.needed is None else self.needed[mask]
         return TimedRows(rows, *times, self.chunk[mask], marks, self.reached, needed)
 
+    def take(self, places: Ints) -> TimedRows:
+        """The rows at these places, in their order."""
+        marks = {key: mark[places] for key, mark in self.marks.items()}
+        rows = self.rows.take(pa.array(places)).combine_chunks()
+        times = self.enter[places], self.leave[places]
+        needed = None if self.needed is None else self.needed[places]
+        return TimedRows(rows, *times, self.chunk[places], marks, self.reached, needed)
+
     def pushed(self, places: Ints, leave: Ints) -> TimedRows:
         """The rows, where those at these places leave at other instants."""
         changed = self.leave.copy()

@@ -6,13 +6,21 @@ window, or buffered for it, is dropped. Where chunks are merged, rows that have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.kernels.incremental.bracket_windows.resting_rows import (
+    RestingRows,
+    counted,
+    put_to_rest,
+    renumbered,
+)
 from windrow.kernels.incremental.bracket_windows.window_input import WindowInput
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, Chunks, merging
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
@@ -27,17 +35,40 @@ class InputState:
     Attributes
     ----------
     retained
-        The rows in the window.
+        The rows in the window that a micro-batch looks at.
     waiting, of
         The buffered rows, and the chunk of each.
     chunks
         In which they are stored.
+    resting
+        The other rows in the window.
     """
 
     retained: TimedRows
     waiting: pa.Table
     of: np.ndarray
     chunks: Chunks = field(default_factory=dict)
+    resting: tuple[RestingRows, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many rows are retained in the window."""
+        return int(self.retained.alive.sum()) + sum(map(len, self.resting))
+
+    def oldest(self, rowtime: str) -> int | None:
+        """The least rowtime of these rows."""
+        alive = self.retained.rows.column(rowtime).filter(pa.array(self.retained.alive))
+        firsts = [pc.min(alive).as_py(), *(block.oldest(rowtime) for block in self.resting)]
+        return min((first for first in firsts if first is not None), default=None)
+
+    def awake(self, until: int | None = None) -> InputState:
+        """The state in which a micro-batch looks at all rows that leave before an instant, or at all."""
+        woken = [block for block in self.resting if until is None or block.leave < until]
+        if not woken:
+            return self
+        retained = reduce(TimedRows.with_rows, (block.rows for block in woken), self.retained)
+        resting = tuple(block for block in self.resting if block not in woken)
+        return replace(self, retained=retained, resting=resting)
 
     @staticmethod
     def nothing(side: WindowInput) -> InputState:
@@ -66,10 +97,13 @@ class InputState:
             return self
         waiting = pa.concat_tables([self.waiting, rows.select(self.waiting.column_names)]).combine_chunks()
         of = np.concatenate([self.of, np.full(rows.num_rows, chunk)])
-        return InputState(self.retained, waiting, of, {**self.chunks, chunk: rows.num_rows})
+        return replace(self, waiting=waiting, of=of, chunks={**self.chunks, chunk: rows.num_rows})
 
     def advanced(self, side: WindowInput, times: Times) -> InputState:
         """The state with the rows before the frontier in the window."""
+        return self.awake(times.until)._entered(side, times)
+
+    def _entered(self, side: WindowInput, times: Times) -> InputState:
         now = self.waiting.column(side.window.rowtime).to_numpy() < times.until
         if not now.any():
             return self
@@ -93,25 +127,33 @@ class InputState:
         return InputState(self.retained, waiting, np.concatenate(of), retained), pa.concat_tables(gone)
 
     def after(self, side: WindowInput, times: Times) -> InputState:
-        """The state without the rows that have left."""
-        return replace(self, retained=side.window.left(self.retained, times))
+        """The state without the rows that have left; of a window by time, those that stay rest."""
+        retained = side.window.left(self.retained, times)
+        if not side.window.is_by_time or times.since is None:
+            return replace(self, retained=retained)
+        retained, resting = put_to_rest(retained, times)
+        return replace(self, retained=retained, resting=(*self.resting, *resting))
 
     def merged(self, number: int) -> tuple[InputState, dict[int, pa.Table]]:
         """The state to store after a micro-batch, and the new chunks."""
-        alive = _counted(np.concatenate([self.retained.chunk[self.retained.alive], self.of]))
+        awake = counted(np.concatenate([self.retained.chunk[self.retained.alive], self.of]))
+        alive = sum((Counter(block.counts) for block in self.resting), Counter(awake))
         remaining = [(chunk, rows) for chunk, rows in self.chunks.items() if chunk in alive]
         remaining, merges = merging(remaining, alive, number)
         state = replace(self, chunks=dict(remaining))
         if merges:
-            retained = replace(self.retained, chunk=_renumbered(self.retained.chunk, merges))
-            state = replace(state, retained=retained, of=_renumbered(self.of, merges))
+            retained = replace(self.retained, chunk=renumbered(self.retained.chunk, merges))
+            resting = tuple(block.merged(merges) for block in self.resting)
+            state = replace(state, retained=retained, of=renumbered(self.of, merges), resting=resting)
         new = [chunk for chunk, _ in remaining if chunk // PER_MICRO_BATCH == number]
         return state, {chunk: state.rows_of(chunk) for chunk in new}
 
     def rows_of(self, chunk: int) -> pa.Table:
         """The rows stored in a chunk, those in the window first."""
         retained = (self.retained.chunk == chunk) & self.retained.alive
-        parts = ((self.retained.rows, retained), (self.waiting, self.of == chunk))
+        parts = [(self.retained.rows, retained), (self.waiting, self.of == chunk)]
+        blocks = [block.rows for block in self.resting if chunk in block.counts]
+        parts += [(rows.rows, rows.chunk == chunk) for rows in blocks]
         return pa.concat_tables(
             [rows if chosen.all() else rows.filter(pa.array(chosen)) for rows, chosen in parts]
         )
@@ -124,15 +166,3 @@ def _chosen(table: pa.Table, which: np.ndarray) -> pa.Table:
         return table.slice(0, 0)
     first, stop = int(places[0]), int(places[-1]) + 1
     return table.slice(first, stop - first) if stop - first == len(places) else table.take(pa.array(places))
-
-
-def _counted(chunks: np.ndarray) -> dict[int, int]:
-    found = pc.value_counts(pa.array(chunks))
-    return dict(zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True))
-
-
-def _renumbered(chunks: np.ndarray, merges: Mapping[int, int]) -> np.ndarray:
-    renumbered = chunks.copy()
-    for chunk, into in merges.items():
-        renumbered[chunks == chunk] = into
-    return renumbered

@@ -57,6 +57,11 @@ class BracketWindow:
     row_slide: int = 1
     by_value: tuple[str, str] | None = None
 
+    @property
+    def is_by_time(self) -> bool:
+        """Whether rows leave by time alone, if they do, and not as later rows arrive."""
+        return self.rows is None and self.by_value is None
+
     def with_new(
         self, retained: TimedRows, rows: pa.Table, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()
     ) -> TimedRows:

@@ -248,10 +248,11 @@ class Windowed:
         """Store the state of the operators in place of the rows that it is computed from, if these are
         more.
         """
-        if self.carried.is_due(sum(len(one.state.retained) for one in self.windows)):
+        if self.carried.is_due(sum(one.state.count for one in self.windows)):
             self.carried.write(store, number, frontier, self.run.retained, self.run.state)
             for one, side in self._sides:
-                one.state = replace(one.state, retained=side.unread(one.state.retained, frontier))
+                retained = side.unread(one.state.retained, frontier)
+                one.state = replace(one.state, retained=retained, resting=())
 
     def report(self, account: BucketAccount) -> None:
         """Report the state of windows."""
@@ -260,11 +261,7 @@ class Windowed:
         sides = zip(self.task.sides, self.work.inputs, self.windows, strict=True)
         for at, (side, window, one) in enumerate(sides):
             rowtime, state = window.window.rowtime, one.state
-            retained = state.retained
-            account.retained[at] = int(retained.alive.sum())
-            account.oldest[at] = pc.min(
-                retained.rows.column(rowtime).filter(pa.array(retained.alive))
-            ).as_py()
+            account.retained[at], account.oldest[at] = state.count, state.oldest(rowtime)
             account.size[at] = one.size
             if side.is_first:
                 account.waiting[side.stream] = state.waiting.num_rows

@@ -106,6 +106,7 @@ class WindowedRelation:
         carried
             The state of the operators at an earlier frontier, and that; then the windows have the rows since.
         """
+        states = {name: state.awake() for name, state in states.items()}
         for inner in self._inner.values():
             inner.begin(states, frontier, origin)
         self._standing, self._has_begun = Standing(), frontier is not None

@@ -146,6 +146,7 @@ class WindowedSteps(Steps[CollectedBatch]):
             states = _with(states, new_rows, number)
         used = waited - self._waiting(states) - arrived.waiting
         if (closes or self._may_be_final) and self._windowed.keys is not None and frontier is not None:
+            states = {name: state.awake() for name, state in states.items()}
             closed, self._may_be_final = closed_rows(self._windowed, states, self._closed)
             states = self._relation.drop(states, closed, Times(frontier, frontier))
         counts = collected.counts(before, used)
@@ -168,7 +169,7 @@ class WindowedSteps(Steps[CollectedBatch]):
         states, behind = self._states(committed), self._behind
         after = {} if behind is None else behind.state.counts(committed)
         waiting = self._waiting(states) + (0 if behind is None else behind.waiting(committed))
-        rows = sum(int(state.retained.alive.sum()) for state in states.values())
+        rows = sum(state.count for state in states.values())
         rows += sum(count for name, count in after.items() if name.startswith("window"))
         carried = carried_in(committed)
         return Retained(waiting, rows + (0 if carried is None else carried.rows))
@@ -238,14 +239,14 @@ class WindowedSteps(Steps[CollectedBatch]):
         written now.
         """
         own = {side.name: states[side.name] for side in self._windowed.sides}
-        if not Carried.is_due(self._carried, sum(len(state.retained) for state in own.values())):
+        if not Carried.is_due(self._carried, sum(state.count for state in own.values())):
             return dict(states)
         checkpoint, relation = self._context.checkpoint, self._relation
         self._carried = self._in_chunks.write(checkpoint, number, frontier, relation.retained, relation.state)
         after = dict(states)
         for side in self._windowed.sides:
             retained = side.window_input.unread(own[side.name].retained, frontier)
-            after[side.name] = replace(own[side.name], retained=retained)
+            after[side.name] = replace(own[side.name], retained=retained, resting=())
         return after
 
     def _waiting(self, states: Mapping[str, InputState]) -> int:
