@@ -129,7 +129,7 @@ class InputState:
     def after(self, side: WindowInput, times: Times) -> InputState:
         """The state without the rows that have left; of a window by time, those that stay rest."""
         retained = side.window.left(self.retained, times)
-        if not side.window.is_by_time or times.since is None:
+        if not side.rests or times.since is None:
             return replace(self, retained=retained)
         retained, resting = put_to_rest(retained, times)
         return replace(self, retained=retained, resting=(*self.resting, *resting))

@@ -28,12 +28,20 @@ class WindowInput:
         The schema of retained rows, including the rowtime.
     at_arrival
         Whether operators read its rows as they arrive, and not as they enter and leave.
+    closes
+        Whether punctuation may close keys of its rows, so that all of them are looked at.
     """
 
     name: str
     window: BracketWindow
     schema: pa.Schema
     at_arrival: bool = False
+    closes: bool = False
+
+    @property
+    def rests(self) -> bool:
+        """Whether a micro-batch needs not look at rows that neither enter nor leave."""
+        return self.window.is_by_time and not self.closes
 
     @property
     def marked(self) -> tuple[tuple[str, ...], ...]:

@@ -187,7 +187,14 @@ class WindowLowering:
             [*fields, *(pa.field(tie, of_ties[tie]) for tie in ties), pa.field(ROWTIME, pa.int64())]
         )
         bracket = replace(sizes, partition=partition, ties=ties, by_value=by_value)
-        window_input = WindowInput(f"window{window.key}", bracket, schema, window.key in flow.at_arrival)
+        sources = [self.streams[one.input.name].live for one in query.windows]
+        window_input = WindowInput(
+            f"window{window.key}",
+            bracket,
+            schema,
+            at_arrival=window.key in flow.at_arrival,
+            closes=any(source is not None and source.has_patterns for source in sources),
+        )
         return WindowedSide(
             window.input.name,
             dict(side.plain),
