@@ -125,3 +125,23 @@ def test_other_windows_are_left_to_other_operators():
     specs = (("m", AggregateSpec("median", "v", pa.float64())),)
     assert program(5, specs).nodes[0].tumbling is None
     assert program(5).nodes[0].tumbling == 5
+
+
+def test_only_the_total_of_a_window_must_fit():
+    """A sum that is too large for its type while rows are missing is none that anyone sees."""
+    run, most = Run(program(10, SPECS[:3]), refused), 2**63 - 1
+
+    def rows_at(at, value):
+        table = pa.table([["a"], [value], [at]], schema=SCHEMA)
+        return table.append_column(ENTER, pa.array([10])).append_column(LEAVE, pa.array([20]))
+
+    found = []
+    for number, value in enumerate((most, 5, -9)):
+        since = number or None
+        (changed,) = run.advance({LEAF: rows_at(number, value)}, Times(since, number + 1))
+        found += changed.to_pylist()
+    (changed,) = run.advance({LEAF: rows_at(4, 0).slice(0, 0)}, Times(3, 11))
+    assert found == []
+    assert changed.select(["k", "s", "n", "high"]).to_pylist() == [
+        {"k": "a", "s": most - 4, "n": 3, "high": most}
+    ]

@@ -143,8 +143,24 @@ class RunningGroups(Operated):
             )
         return changed_in(output, times).combine_chunks()
 
+    def add(self, rows: pa.Table) -> None:
+        """Add rows, none of which leaves, to groups whose values nothing reads yet; the rows' times do not
+        count.
+        """
+        once = [pa.array(np.full(rows.num_rows, instant)) for instant in (0, NEVER)]
+        for name, instants in zip((ENTER, LEAVE), once, strict=True):
+            rows = rows.set_column(rows.column_names.index(name), name, instants)
+        events, _ = self._events(rows, Times(None, 1))
+        self._counted(events)
+        for aggregate in self.aggregates:
+            aggregate.add(events)
+
     def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
         """The groups of these rows in each interval of the micro-batch."""
+        return self._output(*self._events(rows, times))
+
+    def _events(self, rows: pa.Table, times: Times) -> tuple[Events, _Pieces]:
+        """What happens in the groups of these rows, and the intervals that begin with it."""
         keys = self.operator.keys
         if not keys:
             keys = (_ALL,)
@@ -167,7 +183,7 @@ class RunningGroups(Operated):
             pieces.group,
             pieces.places,
         )
-        return self._output(events, pieces)
+        return events, pieces
 
     def _pieces(self, keys: pa.Table, number: Ints, group: Ints, at: Ints, times: Times) -> _Pieces:
         """The intervals that begin when something happens in groups.
@@ -203,13 +219,18 @@ class RunningGroups(Operated):
         except MismatchError:
             raise UnmatchedError from None
 
-    def _values(self, events: Events, groups: pa.Table, enter: Ints) -> pa.Table:
+    def _counted(self, events: Events) -> Ints:
+        """How many rows the groups have in each interval."""
         changes = np.zeros(len(events.group), np.int64)
         np.add.at(changes, events.piece, events.sign)
         count = events.summed(changes, self.groups.values[events.places, 0])
         if (count < 0).any():
             raise MismatchError
         self.groups.values[events.places[events.group], 0] = count
+        return count
+
+    def _values(self, events: Events, groups: pa.Table, enter: Ints) -> pa.Table:
+        count = self._counted(events)
         values = [aggregate.advance(events) for aggregate in self.aggregates]
         gone = events.places[self.groups.values[events.places, 0] == 0]
         if any(

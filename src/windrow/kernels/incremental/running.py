@@ -100,6 +100,9 @@ class Running(Protocol):
     def advance(self, events: Events) -> pa.Array:
         """Its value in each interval."""
 
+    def add(self, events: Events) -> None:
+        """Add rows to groups that no row leaves, and whose values nothing reads yet: these may not fit."""
+
     def values_of(self, places: Ints) -> pa.Array:
         """Its present values of groups that no row leaves."""
 
@@ -125,6 +128,14 @@ class Added:
 
     def advance(self, events: Events) -> pa.Array:
         """As :meth:`Running.advance`."""
+        return self._final(*self._added(events))
+
+    def add(self, events: Events) -> None:
+        """As :meth:`Running.add`."""
+        self._added(events)
+
+    def _added(self, events: Events) -> tuple[Ints, list[str]]:
+        """The state in each interval, and the names of its columns."""
         changes = None
         for leaves in (False, True):
             which = np.flatnonzero(events.leaves == leaves)
@@ -141,7 +152,7 @@ class Added:
         values = self.numbers.values
         total = events.summed(changes, values[events.places])
         values[events.places[events.group]] = total  # the last piece of each group is written last
-        return self._final(total, names)
+        return total, names
 
     def values_of(self, places: Ints) -> pa.Array:
         """As :meth:`Running.values_of`."""
@@ -273,6 +284,10 @@ class DistinctCount:
         counts[events.places[events.group]] = total
         return pa.array(total)
 
+    def add(self, events: Events) -> None:
+        """As :meth:`Running.add`."""
+        self.advance(events)
+
     def values_of(self, places: Ints) -> pa.Array:
         """As :meth:`Running.values_of`."""
         return pa.array(self.counts.values[places, 0])
@@ -325,6 +340,10 @@ class Extreme:
             found, known = self._grown(events, codes, piece)
         self.best.values[events.places[events.group]] = np.stack([found, known], axis=1)
         return ordered.decode(np.where(known, found, 0).astype(ordered.codes.dtype), ~known)
+
+    def add(self, events: Events) -> None:
+        """As :meth:`values_of`."""
+        raise NotImplementedError
 
     def values_of(self, places: Ints) -> pa.Array:
         """Not of groups that rows leave.
@@ -444,6 +463,14 @@ class Merged:
 
     def advance(self, events: Events) -> pa.Array:
         """As :meth:`Running.advance`."""
+        return self._final(self._merged(events))
+
+    def add(self, events: Events) -> None:
+        """As :meth:`Running.add`."""
+        self._merged(events)
+
+    def _merged(self, events: Events) -> pa.Table:
+        """The state in each interval."""
         if events.leaves.any():
             raise MismatchError
         partial = FUNCTIONS[self.spec.function].partial
@@ -466,18 +493,20 @@ class Merged:
         ends = np.append(events.first[1:], len(events.group)) - 1
         now = whole.take(pa.array(ends))
         self.states.add(pa.table([groups.column(_PLACE), *now.columns], self.states.schema))
-        return _as_array(partial.final(self.spec, self.kind, whole))
+        return whole
+
+    def _final(self, states: pa.Table) -> pa.Array:
+        partial = FUNCTIONS[self.spec.function].partial
+        assert partial is not None
+        return _as_array(partial.final(self.spec, self.kind, states))
 
     def values_of(self, places: Ints) -> pa.Array:
         """As :meth:`Running.values_of`."""
-        partial = FUNCTIONS[self.spec.function].partial
-        assert partial is not None
         assert self.states is not None
         states = self.states.rows(self.states.everything())
         row = np.zeros(int(places.max(initial=-1)) + 1, np.int64)
         row[states.column(_PLACE).to_numpy()] = np.arange(states.num_rows)
-        whole = states.drop_columns([_PLACE]).take(pa.array(row[places]))
-        return _as_array(partial.final(self.spec, self.kind, whole))
+        return self._final(states.drop_columns([_PLACE]).take(pa.array(row[places])))
 
     def forget(self, places: Ints) -> None:
         """As :meth:`Running.forget`."""

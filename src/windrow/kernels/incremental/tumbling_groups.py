@@ -27,9 +27,6 @@ __all__ = ["TumblingGroups"]
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
-_ONCE = Times(None, 1)
-"""The instants of groups that are not shown yet: only what they come to matters."""
-
 
 @dataclass
 class TumblingGroups(Operated):
@@ -115,8 +112,7 @@ class TumblingGroups(Operated):
     def _add(self, rows: pa.Table) -> None:
         """Add rows to the groups of the next window."""
         if self.open is not None and rows.num_rows:
-            once = np.full(rows.num_rows, _ONCE.until - 1)
-            self.open.advance([_with_times(rows, once, np.full(rows.num_rows, NEVER))], _ONCE)
+            self.open.add(rows)
 
     def _closed(self, groups: RunningGroups, at: int) -> pa.Table:
         """The groups of a window that enters."""
