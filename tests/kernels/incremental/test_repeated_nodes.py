@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.kernels.incremental.test_panes import SPECS, WINDOWS, cuts, nothing, program_of, rows, told
 from windrow.kernels.incremental import Run, rewritten
-from windrow.kernels.incremental.repeated_nodes import without_repeated
+from windrow.kernels.incremental.programs.repeated_nodes import without_repeated
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
 KEYS = ("wstart", "k", "wend")

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.kernels.computed.computed_operations import Computed, ComputedColumns, RowFilter, carrying, only
-from windrow.kernels.incremental.operator_program import ProgramNode
-from windrow.kernels.incremental.program_fragment import ProgramFragment
+from windrow.kernels.incremental.programs.operator_program import ProgramNode
+from windrow.kernels.incremental.programs.program_fragment import ProgramFragment
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.kernels.zset.time_windows import WindowingFunction, ticks_of, with_time
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.kernels.dividing.derived_keys import DerivedKey, Way
-from windrow.kernels.incremental.operator_program import Program, ProgramNode
-from windrow.kernels.incremental.program_fragment import ProgramFragment
+from windrow.kernels.incremental.programs.operator_program import Program, ProgramNode
+from windrow.kernels.incremental.programs.program_fragment import ProgramFragment
 from windrow.kernels.zset.relation import ENTER, LEAVE
 
 __all__ = ["Division", "divisions", "undivided"]

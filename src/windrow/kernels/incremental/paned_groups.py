@@ -17,7 +17,7 @@ from windrow.kernels.aggregates import AggregateSpec, state
 from windrow.kernels.computed.computed_operations import carrying, only
 from windrow.kernels.incremental.grouping import RunningGroups
 from windrow.kernels.incremental.operated import UnmatchedError
-from windrow.kernels.incremental.program_fragment import Otherwise, ProgramFragment
+from windrow.kernels.incremental.programs.program_fragment import Otherwise, ProgramFragment
 from windrow.kernels.incremental.running import Events, merged_so_far
 from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.packing.numbering import numbered

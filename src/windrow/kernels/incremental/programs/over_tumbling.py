@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from windrow.kernels.incremental.grouping import goes_on
-from windrow.kernels.incremental.operator_program import Program, ProgramNode
+from windrow.kernels.incremental.programs.operator_program import Program, ProgramNode
 
 __all__ = ["over_tumbling"]
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from windrow.kernels.incremental.operated import Operated
 from windrow.kernels.incremental.paned_groups import PanedGroups, Panes
-from windrow.kernels.incremental.program_fragment import Otherwise, ProgramFragment
+from windrow.kernels.incremental.programs.program_fragment import Otherwise, ProgramFragment
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed import FixedWindows
 from windrow.kernels.incremental.timed_rows import Times

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from windrow.kernels.incremental.operator_program import Program
-from windrow.kernels.incremental.over_panes import over_panes
-from windrow.kernels.incremental.repeated_nodes import without_repeated
+from windrow.kernels.incremental.programs.operator_program import Program
+from windrow.kernels.incremental.programs.over_panes import over_panes
+from windrow.kernels.incremental.programs.repeated_nodes import without_repeated
 
 __all__ = ["RULES", "rewritten"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from windrow.kernels.incremental.operator_program import Copy, Ending, Program, ProgramNode
+from windrow.kernels.incremental.programs.operator_program import Copy, Ending, Program, ProgramNode
 from windrow.kernels.zset.keyed_operator import Keyed
 
 __all__ = ["without_repeated"]

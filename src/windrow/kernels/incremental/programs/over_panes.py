@@ -10,8 +10,8 @@ import pyarrow as pa
 from windrow.kernels.aggregates import FUNCTIONS
 from windrow.kernels.computed.computed_operations import only
 from windrow.kernels.computed.lookups import LookUp
-from windrow.kernels.incremental.operator_program import Program, ProgramNode
 from windrow.kernels.incremental.paned_groups import Panes
+from windrow.kernels.incremental.programs.operator_program import Program, ProgramNode
 from windrow.kernels.incremental.running import Added, Merged, running
 from windrow.kernels.zset.relation import ENTER, LEAVE
 

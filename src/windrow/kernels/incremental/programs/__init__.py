@@ -1,0 +1,1 @@
+"""Programs: operators and the computations between them, as data; and the rules that rewrite them."""
