@@ -6,7 +6,7 @@ Messages are those of :mod:`windrow.kernels.packing.messages`; rows of the right
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +34,7 @@ __all__ = ["OF_PARTNERS", "First", "Keyed"]
 
 Array = np.ndarray
 Batches = Iterable[pa.RecordBatch]
+Numbering = Callable[[pa.Table, Sequence[str]], Array]
 _TIME = (SortKey(ENTER),)
 
 OF_PARTNERS = ("semi", "anti", "mark")
@@ -98,10 +99,15 @@ class Keyed:
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Run the operator over messages."""
         for left, right in _sides(batches):
-            yield from self.rows(left, right)
+            yield from self.rows(left, right, numbered_in_order)
 
-    def rows(self, left: pa.Table | None, right: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
-        """Run the operator over all rows of some keys; None for a side without rows."""
+    def rows(
+        self, left: pa.Table | None, right: pa.Table | None = None, number: Numbering = numbered
+    ) -> Iterator[pa.RecordBatch]:
+        """Run the operator over all rows of some keys; None for a side without rows.
+
+        `number` numbers groups and pairs, in the order in which they are emitted.
+        """
         if self.name in COUNTS:
             yield from self._counted(left, right)
         elif self.name in OF_PARTNERS:
@@ -109,10 +115,10 @@ class Keyed:
                 yield from self._partnered(left, right)
         elif self.name == "join":
             if left is not None and right is not None:
-                yield from self._joined(left, right)
+                yield from self._joined(left, right, number)
         elif self.name == "group":
             if left is not None:
-                yield from self._grouped(left)
+                yield from self._grouped(left, number)
             if right is not None:
                 yield from self.while_empty(right, left)
         else:
@@ -140,8 +146,8 @@ class Keyed:
             row, piece = expanded(pieces.first[part], pieces.stop[part])
             yield from _put(others, row + part.start, pieces.enter[piece], pieces.leave[piece])
 
-    def _grouped(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        group = numbered(rows, self.keys)
+    def _grouped(self, rows: pa.Table, number: Numbering) -> Iterator[pa.RecordBatch]:
+        group = number(rows, self.keys)
         specs = [spec for _, spec in self.aggregates]
         keys = with_one_zero(rows.select(self.keys))
         times = _ints(rows, ENTER), _ints(rows, LEAVE)
@@ -223,10 +229,10 @@ class Keyed:
             rows = pa.Table.from_arrays([*columns, pa.array(there[part])], names=names)
             yield from _put(rows, None, enter[part], leave[part])
 
-    def _joined(self, left: pa.Table, right: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _joined(self, left: pa.Table, right: pa.Table, number: Numbering) -> Iterator[pa.RecordBatch]:
         count = left.num_rows
         both = pa.concat_tables([side.select([*self.keys, ENTER, LEAVE]) for side in (left, right)])
-        group, enter, leave = numbered(both, self.keys), _ints(both, ENTER), _ints(both, LEAVE)
+        group, enter, leave = number(both, self.keys), _ints(both, ENTER), _ints(both, LEAVE)
         known = np.ones(len(group), bool)
         for key in self.keys:
             known &= np.asarray(both.column(key).is_valid())
