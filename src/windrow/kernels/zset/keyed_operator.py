@@ -99,10 +99,10 @@ class Keyed:
     def run(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Run the operator over messages."""
         for left, right in _sides(batches):
-            yield from self.rows(left, right, numbered_in_order)
+            yield from self.rows(left, right, number=numbered_in_order)
 
     def rows(
-        self, left: pa.Table | None, right: pa.Table | None = None, number: Numbering = numbered
+        self, left: pa.Table | None, right: pa.Table | None = None, *, number: Numbering = numbered
     ) -> Iterator[pa.RecordBatch]:
         """Run the operator over all rows of some keys; None for a side without rows.
 
