@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,7 @@ from windrow.kernels.packing.shards import Layout
 from windrow.kernels.stored import from_stored, stored
 from windrow.kernels.zset import ENTER, LEAVE
 from windrow.kernels.zset.keyed_operator import Keyed
+from windrow.kernels.zset.relation import AT, DIFF
 
 SPECS = (
     ("s", AggregateSpec("sum", "v", pa.int64())),
@@ -45,13 +47,13 @@ SPECS = (
 LEAF, GROUPS = 0, 1
 
 
-def program(length, specs=SPECS):
+def program(length, specs=SPECS, schema=SCHEMA):
     """GROUP BY k over the rows of a window."""
-    whole = pa.schema([*SCHEMA, *TIMES])
+    whole = pa.schema([*schema, *TIMES])
     names = tuple(whole.names)
     side = ProgramFragment(0, (LEAF,), whole, {LEAF: frozenset(names)}, chosen=names)
     kinds = [(name, spec.result_type) for name, spec in specs]
-    result = pa.schema([SCHEMA.field("k"), *kinds, *TIMES])
+    result = pa.schema([schema.field("k"), *kinds, *TIMES])
     own = tuple(result.names)
     keyed = Keyed("group", ("k",), Layout(1), aggregates=specs)
     output = ProgramFragment(1, (GROUPS,), result, {GROUPS: frozenset(own)}, chosen=own)
@@ -145,3 +147,37 @@ def test_only_the_total_of_a_window_must_fit():
     assert changed.select(["k", "s", "n", "high"]).to_pylist() == [
         {"k": "a", "s": most - 4, "n": 3, "high": most}
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second"),
+    [
+        (pa.struct([("a", pa.float64())]), {"a": 0.0}, {"a": -0.0}),
+        (pa.list_(pa.int64()), [1, None], [1, None]),
+        (pa.float64(), float("nan"), float("nan")),
+        (pa.string(), None, None),
+    ],
+    ids=["structs", "lists", "NaN", "NULL"],
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_group_that_a_window_does_not_change_stays(kind, first, second, at_once):
+    """Whatever its key is, and whether both windows are in one micro-batch or not."""
+    schema = pa.schema([("k", kind), ("v", pa.int64()), ("t", pa.int64())])
+    run = Run(program(10, SPECS[:3], schema), refused)
+
+    def rows_at(*found):
+        keys, enters = ([one[place] for one in found] for place in (0, 1))
+        table = pa.table([pa.array(keys, kind), [7] * len(found), enters], schema=schema)
+        leaves = [at + 10 for at in enters]
+        return table.append_column(ENTER, pa.array(enters)).append_column(LEAVE, pa.array(leaves))
+
+    steps = [[(first, 10)], [(second, 20)], []]
+    steps = [[*steps[0], *steps[1]], []] if at_once else steps
+    found, since = [], None
+    for own, until in zip(steps, (21, 31) if at_once else (9, 15, 31), strict=True):
+        moves = rows_at(*own) if own else rows_at((first, 10)).slice(0, 0)
+        times = Times(since, until)
+        (changed,) = run.advance({LEAF: moves}, times)
+        found += [(row[AT], row[DIFF]) for row in changes(changed, times).to_pylist()]
+        since = until
+    assert found == [(10, 1), (30, -1)]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from windrow.kernels.incremental.operated import Operated, UnmatchedError, changed_in
-from windrow.kernels.incremental.running import Added, Events, MismatchError, Running, running
+from windrow.kernels.incremental.running import Added, Events, Gathering, MismatchError, Running, running
 from windrow.kernels.incremental.tally import Tally
 from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.packing.numbering import numbered
@@ -113,7 +113,7 @@ class RunningGroups(Operated):
     def everything(self, at: int) -> pa.Table:
         """All groups, from an instant on, if no row leaves them."""
         keys, places = self.groups.everything()
-        values = [aggregate.values_of(places) for aggregate in self.aggregates]
+        values = [aggregate.values_of(places) for aggregate in self._gathering]
         times = [pa.array(np.full(len(places), instant)) for instant in (at, NEVER)]
         names = [*keys.column_names, *(name for name, _ in self.operator.aggregates), ENTER, LEAVE]
         made = pa.Table.from_arrays([*keys.columns, *values, *times], names=names)
@@ -152,8 +152,15 @@ class RunningGroups(Operated):
             rows = rows.set_column(rows.column_names.index(name), name, instants)
         events, _ = self._events(rows, Times(None, 1))
         self._counted(events)
-        for aggregate in self.aggregates:
+        for aggregate in self._gathering:
             aggregate.add(events)
+
+    @property
+    def _gathering(self) -> list[Gathering]:
+        """The aggregates, of which all are such if no row leaves the groups."""
+        found = [each for each in self.aggregates if isinstance(each, Gathering)]
+        assert len(found) == len(self.aggregates)
+        return found
 
     def _of_rows(self, rows: pa.Table, times: Times) -> pa.Table:
         """The groups of these rows in each interval of the micro-batch."""

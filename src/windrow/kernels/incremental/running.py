@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ __all__ = [
     "DistinctCount",
     "Events",
     "Extreme",
+    "Gathering",
     "Merged",
     "MismatchError",
     "Running",
@@ -100,12 +101,6 @@ class Running(Protocol):
     def advance(self, events: Events) -> pa.Array:
         """Its value in each interval."""
 
-    def add(self, events: Events) -> None:
-        """Add rows to groups that no row leaves, and whose values nothing reads yet: these may not fit."""
-
-    def values_of(self, places: Ints) -> pa.Array:
-        """Its present values of groups that no row leaves."""
-
     def forget(self, places: Ints) -> None:
         """Drop groups; others will be at their places."""
 
@@ -116,6 +111,17 @@ class Running(Protocol):
     @property
     def looked_at(self) -> int:
         """How many of these it has read so far."""
+
+
+@runtime_checkable
+class Gathering(Running, Protocol):
+    """An aggregate that is read once its groups are whole; no row leaves these."""
+
+    def add(self, events: Events) -> None:
+        """Add rows; the values of their groups so far need not fit."""
+
+    def values_of(self, places: Ints) -> pa.Array:
+        """The values of groups."""
 
 
 @dataclass
@@ -131,7 +137,7 @@ class Added:
         return self._final(*self._added(events))
 
     def add(self, events: Events) -> None:
-        """As :meth:`Running.add`."""
+        """As :meth:`Gathering.add`."""
         self._added(events)
 
     def _added(self, events: Events) -> tuple[Ints, list[str]]:
@@ -155,7 +161,7 @@ class Added:
         return total, names
 
     def values_of(self, places: Ints) -> pa.Array:
-        """As :meth:`Running.values_of`."""
+        """As :meth:`Gathering.values_of`."""
         nothing = _no_state(self.spec, self.kind)
         assert self.numbers is not None
         return self._final(self.numbers.values[places], nothing.column_names)
@@ -285,11 +291,11 @@ class DistinctCount:
         return pa.array(total)
 
     def add(self, events: Events) -> None:
-        """As :meth:`Running.add`."""
+        """As :meth:`Gathering.add`."""
         self.advance(events)
 
     def values_of(self, places: Ints) -> pa.Array:
-        """As :meth:`Running.values_of`."""
+        """As :meth:`Gathering.values_of`."""
         return pa.array(self.counts.values[places, 0])
 
     def forget(self, places: Ints) -> None:
@@ -340,20 +346,6 @@ class Extreme:
             found, known = self._grown(events, codes, piece)
         self.best.values[events.places[events.group]] = np.stack([found, known], axis=1)
         return ordered.decode(np.where(known, found, 0).astype(ordered.codes.dtype), ~known)
-
-    def add(self, events: Events) -> None:
-        """As :meth:`values_of`."""
-        raise NotImplementedError
-
-    def values_of(self, places: Ints) -> pa.Array:
-        """Not of groups that rows leave.
-
-        Raises
-        ------
-        NotImplementedError
-            Always: no group that appends alone has this form.
-        """
-        raise NotImplementedError
 
     def forget(self, places: Ints) -> None:
         """As :meth:`Running.forget`."""
@@ -466,7 +458,7 @@ class Merged:
         return self._final(self._merged(events))
 
     def add(self, events: Events) -> None:
-        """As :meth:`Running.add`."""
+        """As :meth:`Gathering.add`."""
         self._merged(events)
 
     def _merged(self, events: Events) -> pa.Table:
@@ -501,7 +493,7 @@ class Merged:
         return _as_array(partial.final(self.spec, self.kind, states))
 
     def values_of(self, places: Ints) -> pa.Array:
-        """As :meth:`Running.values_of`."""
+        """As :meth:`Gathering.values_of`."""
         assert self.states is not None
         states = self.states.rows(self.states.everything())
         row = np.zeros(int(places.max(initial=-1)) + 1, np.int64)

@@ -103,7 +103,7 @@ class TumblingGroups(Operated):
         made += self._at_once(_where(rows, (enter < times.until) & (enter != begun)))
         if len(made) == 1 and made[0] is self.last and self._leave >= times.until:
             return self.result.empty_table()
-        groups = _joined(made, self.result)
+        groups = _joined(made, self.operator.keys, self.result)
         stays = groups.column(LEAVE).to_numpy() >= times.until
         self.last = _where(groups, stays) if stays.any() else None
         instants = times.clipped(*(groups.column(name).to_numpy() for name in (ENTER, LEAVE)))
@@ -145,7 +145,7 @@ def _with_times(rows: pa.Table, enter: Ints, leave: Ints) -> pa.Table:
     return rows
 
 
-def _joined(made: list[pa.Table], result: pa.Schema) -> pa.Table:
+def _joined(made: list[pa.Table], keys: tuple[str, ...], result: pa.Schema) -> pa.Table:
     """Groups of windows, in which those that stay the same as a window follows another are one.
 
     Each table has the groups of one window, but for the last ones.
@@ -155,16 +155,16 @@ def _joined(made: list[pa.Table], result: pa.Schema) -> pa.Table:
         before, leave = parts[-1], parts[-1].column(LEAVE).to_numpy()
         is_next = rows.column(ENTER).to_numpy() == (leave[0] if len(leave) else NEVER)
         if is_next.any():
-            parts[-1], after = _without_unchanged(before, _where(rows, is_next))
+            parts[-1], after = _without_unchanged(before, _where(rows, is_next), keys)
             rows = pa.concat_tables([after, _where(rows, ~is_next)])
         parts.append(rows)
     return pa.concat_tables(parts)
 
 
-def _without_unchanged(before: pa.Table, after: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _without_unchanged(before: pa.Table, after: pa.Table, keys: tuple[str, ...]) -> tuple[pa.Table, pa.Table]:
     """The groups of two windows, of which one leaves as the other enters: equal ones stay."""
     names = [name for name in after.column_names if name not in (ENTER, LEAVE)]
-    if not all(is_compared(before.schema.field(name).type) for name in names):
+    if not all(is_compared(before.schema.field(name).type) for name in names if name not in keys):
         return before, after
     known, new = hashes(before, names), hashes(after, names)
     both = np.sort(np.concatenate([known, new]))
