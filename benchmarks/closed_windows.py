@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-import windrow
+from benchmarks.micro_batches import seconds_of
 from benchmarks.state import of_two_cores
 
 _HOURS, _EACH = 5, 10
@@ -49,20 +49,7 @@ def main(groups: int = 1_000_000, only: str = "") -> None:
 
 def _run(spark: SparkSession, folder: Path, query: str, groups: int) -> tuple[float, float]:
     """The median seconds of micro-batches that fill, and of those that close an hour."""
-    session = windrow.Session(spark)
-    files = spark.readStream.schema(_COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(folder / "s"))
-    session.stream("s", files, rowtime="ts", lag="0 seconds")
-    with tempfile.TemporaryDirectory() as out:
-        live = session.sql(query).start(
-            Path(out) / "given", checkpoint=Path(out) / "checkpoint", on_unbounded="ignore"
-        )
-        live.process_all_available()
-        (running,) = spark.streams.active
-        took = [
-            one.durationMs["triggerExecution"] / 1000 for one in running.recentProgress if one.numInputRows
-        ]
-        written = live.progress["rows_emitted"]
-        live.stop()
+    took, written = seconds_of(spark, folder, ("s",), _COLUMNS, query)
     assert len(took) == _HOURS * _EACH
     assert written >= groups * (_HOURS - 2)
     closing = [at for at in range(_EACH, len(took)) if at % _EACH == 0]

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-import windrow
+from benchmarks.micro_batches import seconds_of
 from benchmarks.state import of_two_cores
 
 _RETAINED = (10_000, 5_000_000)
@@ -59,20 +59,7 @@ def main(only: str = "") -> None:
 
 def _run(spark: SparkSession, folder: Path, query: str) -> float:
     """The median seconds of the last micro-batches."""
-    session = windrow.Session(spark)
-    for name in ("s", "t"):
-        files = spark.readStream.schema(_COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(folder / name))
-        session.stream(name, files, rowtime="ts", lag="0 seconds")
-    with tempfile.TemporaryDirectory() as out:
-        live = session.sql(query).start(
-            Path(out) / "given", checkpoint=Path(out) / "checkpoint", on_unbounded="ignore"
-        )
-        live.process_all_available()
-        (running,) = spark.streams.active
-        took = [
-            one.durationMs["triggerExecution"] / 1000 for one in running.recentProgress if one.numInputRows
-        ]
-        live.stop()
+    took, _ = seconds_of(spark, folder, ("s", "t"), _COLUMNS, query)
     return statistics.median(took[-_LAST:])
 
 

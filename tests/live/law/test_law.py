@@ -475,6 +475,18 @@ def test_in_a_subquery_with_whose_value_spark_computes_is_live_what_it_is_over_t
     assert any(found.values())
 
 
+def chunks_after_kills(spark, folder, logs, query):
+    """The chunks of a live query that was killed twice; it gives what the recorded one gives."""
+    found = live(spark, folder, logs, 0, [0.2, 0.4, 0.6, 0.8], {1, 3}, query)
+    relation = recorded(spark, logs, 0).sql(query)
+    if "STREAM" in query:
+        assert rows_of(found) == rows_of([relation.to_arrow()])
+    else:
+        changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
+        assert (+changed, -changed) == (+meant, -meant)
+    return json.loads((folder / "checkpoint" / "windrow" / "4" / "step.json").read_text())["chunks"]
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -496,19 +508,11 @@ def test_groups_keep_numbers_where_rows_never_leave_or_tumble(
     monkeypatch.setattr(operator_state, "ROWS_BEFORE_STATE", 5)
     query = query.format(window)
     logs = {"s": ended([("a", at, at % 3, at * 7 % 11, None) for at in range(40)])}
-    cuts = [0.2, 0.4, 0.6, 0.8]
-    found = live(spark, tmp_path, logs, 0, cuts, {1, 3}, query)
-    relation = recorded(spark, logs, 0).sql(query)
-    if "STREAM" in query:
-        assert rows_of(found) == rows_of([relation.to_arrow()])
-    else:
-        changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
-        assert (+changed, -changed) == (+meant, -meant)
-    meta = json.loads((tmp_path / "checkpoint" / "windrow" / "4" / "step.json").read_text())
-    (groups,) = meta["chunks"]["carry"].values()
+    chunks = chunks_after_kills(spark, tmp_path, logs, query)
+    (groups,) = chunks["carry"].values()
     windows = 1 if "UNBOUNDED" in window else 2
     assert groups <= windows * 3 + 40 * ("DISTINCT" in query)
-    assert sum(sum(one.values()) for name, one in meta["chunks"].items() if name != "carry") < 40
+    assert sum(sum(one.values()) for name, one in chunks.items() if name != "carry") < 40
 
 
 @pytest.mark.parametrize(
@@ -531,13 +535,5 @@ def test_state_of_operators_replaces_rows_that_never_leave(spark, tmp_path, monk
     rows = [("a", at, at % 3, at * 7 % 11, None) for at in range(40)]
     logs = {"s": ended(rows), "t": ended([("a", at, at % 4, at % 5, None) for at in range(40)])}
     logs = {name: log for name, log in logs.items() if f" {name} [" in query}
-    found = live(spark, tmp_path, logs, 0, [0.2, 0.4, 0.6, 0.8], {1, 3}, query)
-    relation = recorded(spark, logs, 0).sql(query)
-    if "STREAM" in query:
-        assert rows_of(found) == rows_of([relation.to_arrow()])
-    else:
-        changed, meant = total(found), total([relation.changelog("diff").to_arrow()])
-        assert (+changed, -changed) == (+meant, -meant)
-    meta = json.loads((tmp_path / "checkpoint" / "windrow" / "4" / "step.json").read_text())
-    (retained,) = meta["chunks"]["carry"].values()
+    (retained,) = chunks_after_kills(spark, tmp_path, logs, query)["carry"].values()
     assert retained <= most

@@ -108,17 +108,19 @@ class TimedRows:
         mask = there.alive
         return there.where(mask) if _SPARE * int(mask.sum()) < (_SPARE - 1) * len(mask) else there
 
-    def with_rows(self, more: TimedRows) -> TimedRows:
-        """These rows, followed by more."""
-        if not len(more):
+    def with_rows(self, *more: TimedRows) -> TimedRows:
+        """These rows, followed by others."""
+        parts = [self, *(one for one in more if len(one))]
+        if len(parts) == 1:
             return self
-        rows = pa.concat_tables([self.rows, more.rows]).combine_chunks()
-        marks = {key: np.concatenate([mark, more.marks[key]]) for key, mark in self.marks.items()}
+        rows = pa.concat_tables([one.rows for one in parts]).combine_chunks()
+        marks = {key: np.concatenate([one.marks[key] for one in parts]) for key in self.marks}
         enter, leave, chunk = (
-            np.concatenate([one, other])
-            for one, other in ((self.enter, more.enter), (self.leave, more.leave), (self.chunk, more.chunk))
+            np.concatenate([getattr(one, name) for one in parts]) for name in ("enter", "leave", "chunk")
         )
-        needed = None if self.needed is None else np.concatenate([self.needed, more.leave])
+        needed = None
+        if self.needed is not None:
+            needed = np.concatenate([self.needed, *(one.leave for one in parts[1:])])
         return TimedRows(rows, enter, leave, chunk, marks, self.reached, needed)
 
     def where(self, mask: Bools) -> TimedRows:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import reduce
 
 import numpy as np
 import pyarrow as pa
@@ -66,9 +65,9 @@ class InputState:
         woken = [block for block in self.resting if until is None or block.leave < until]
         if not woken:
             return self
-        retained = reduce(TimedRows.with_rows, (block.rows for block in woken), self.retained)
-        resting = tuple(block for block in self.resting if block not in woken)
-        return replace(self, retained=retained, resting=resting)
+        asleep = tuple(block for block in self.resting if until is not None and block.leave >= until)
+        retained = self.retained.with_rows(*(block.rows for block in woken))
+        return replace(self, retained=retained, resting=asleep)
 
     @staticmethod
     def nothing(side: WindowInput) -> InputState:
