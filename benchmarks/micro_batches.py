@@ -16,7 +16,7 @@ __all__ = ["seconds_of"]
 def seconds_of(
     spark: SparkSession, folder: Path, names: Sequence[str], columns: str, query: str
 ) -> tuple[list[float], int]:
-    """The seconds of each micro-batch with rows, from start to end of its trigger; and how many rows were emitted.
+    """The seconds of each micro-batch with rows, from start to end of its trigger; and the rows emitted.
 
     Parameters
     ----------

@@ -23,8 +23,8 @@ from windrow.kernels.incremental import (
     Times,
     changes,
     netted,
+    over_panes,
 )
-from windrow.kernels.incremental.programs.over_panes import over_panes
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.stored import from_stored, stored
 from windrow.kernels.zset.keyed_operator import Keyed

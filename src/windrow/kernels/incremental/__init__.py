@@ -16,10 +16,10 @@ from windrow.kernels.incremental.completing import Completing, first_above
 from windrow.kernels.incremental.delaying import Delaying
 from windrow.kernels.incremental.grouping import RunningGroups, goes_on
 from windrow.kernels.incremental.operated import Operated, UnmatchedError
-from windrow.kernels.incremental.programs.operator_program import Copy, Ending, Program, ProgramNode, Run
+from windrow.kernels.incremental.programs.operator_program import Ending, Program, ProgramNode, Run
+from windrow.kernels.incremental.programs.over_panes import over_panes
 from windrow.kernels.incremental.programs.over_tumbling import over_tumbling
 from windrow.kernels.incremental.programs.program_fragment import Otherwise, ProgramFragment
-from windrow.kernels.incremental.programs.program_rules import rewritten
 from windrow.kernels.incremental.standing import Standing, instants_of
 from windrow.kernels.incremental.stepwise import stepwise
 from windrow.kernels.incremental.timed_rows import TimedRows, Times
@@ -33,7 +33,6 @@ __all__ = [
     "Became",
     "BracketWindow",
     "Completing",
-    "Copy",
     "Delaying",
     "Ending",
     "InputState",
@@ -59,8 +58,8 @@ __all__ = [
     "instants_of",
     "merging",
     "netted",
+    "over_panes",
     "over_tumbling",
-    "rewritten",
     "stepwise",
     "upserts",
 ]

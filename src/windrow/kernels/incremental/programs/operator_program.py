@@ -26,7 +26,7 @@ from windrow.kernels.operator_state import of_other_operators
 from windrow.kernels.zset.keyed_operator import OF_PARTNERS, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 
-__all__ = ["Copy", "Ending", "Program", "ProgramNode", "Run"]
+__all__ = ["Ending", "Program", "ProgramNode", "Run"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -81,19 +81,6 @@ class ProgramNode:
         return stepwise(self.operator, schemas, self.result, appends=self.appends)
 
 
-@dataclass(frozen=True)
-class Copy:
-    """A leaf with the rows of another one: its columns, each with the column there."""
-
-    leaf: int
-    of: int
-    columns: Mapping[str, str]
-
-    def rows(self, rows: pa.Table) -> pa.Table:
-        """Its rows, from those of the other leaf."""
-        return rows.select([*self.columns.values()]).rename_columns([*self.columns])
-
-
 @dataclass(frozen=True, eq=False)
 class Program:
     """Operators, inputs first, and the computations on their output.
@@ -106,14 +93,11 @@ class Program:
         The output of the program.
     beginning
         A leaf of one row, which arrives in the first micro-batch; None if nothing reads it.
-    copies
-        The leaves of operators that have an equal one.
     """
 
     nodes: tuple[ProgramNode, ...]
     outputs: tuple[ProgramFragment, ...]
     beginning: int | None = None
-    copies: tuple[Copy, ...] = ()
 
     @property
     def fragments(self) -> list[ProgramFragment]:
@@ -227,8 +211,6 @@ class Run:
             changes = [side.rows(tables, self.otherwise) for side in node.sides]
             if any(change.num_rows for change in changes) or operated.is_due(times):
                 tables[node.leaf] = operated.advance(list(changes), times)
-                own = [copy for copy in self.program.copies if copy.of == node.leaf]
-                tables |= {copy.leaf: copy.rows(tables[node.leaf]) for copy in own}
         return [output.rows(tables, self.otherwise) for output in self.program.outputs]
 
 

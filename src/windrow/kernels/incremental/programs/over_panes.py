@@ -27,7 +27,6 @@ def over_panes(program: Program) -> Program:
     any order.
     """
     readers = Counter(leaf for fragment in program.fragments for leaf in fragment.leaves)
-    readers.update(copy.of for copy in program.copies)
     sliding = {
         node.leaf: node
         for node in program.nodes

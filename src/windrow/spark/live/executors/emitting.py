@@ -21,7 +21,7 @@ from windrow.kernels.incremental import (
     TimedRows,
     Times,
     UnmatchedError,
-    rewritten,
+    over_panes,
 )
 from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
@@ -166,7 +166,7 @@ class Emitting:
 
         self._left = [0 for _ in self.windows]  # how many rows were left the last time
         self._processed = 0  # how many rows operators have processed since they were rebuilt
-        self.run = EmitRun(self.work.program, Run(rewritten(self.work.program.program), not_here), mapped)
+        self.run = EmitRun(self.work.program, Run(over_panes(self.work.program.program), not_here), mapped)
         self._judges = {
             name: [(one, [Run(each, not_here) for each in one.conditions]) for one in judges]
             for name, judges in self.work.judges.items()

@@ -20,7 +20,7 @@ from windrow.kernels.incremental import (
     Times,
     UnmatchedError,
     WindowInput,
-    rewritten,
+    over_panes,
 )
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
@@ -148,7 +148,7 @@ class Windowed:
 
     def __post_init__(self) -> None:
         self.new_tables = [[] for _ in self.windows]
-        self.run = Run(rewritten(self.work.operators.program), not_here)
+        self.run = Run(over_panes(self.work.operators.program), not_here)
 
     @property
     def size(self) -> int:

@@ -31,8 +31,8 @@ from windrow.kernels.incremental import (
     Run,
     Times,
     UnmatchedError,
+    over_panes,
     over_tumbling,
-    rewritten,
 )
 from windrow.kernels.zset.keyed_operator import OF_PARTNERS, Keyed
 from windrow.kernels.zset.relation import ENTER, LEAVE
@@ -303,7 +303,7 @@ class IncrementalPlan:
     @cached_property
     def run(self) -> Run:
         """The program with the state of its operators; Spark computes the rest."""
-        return Run(rewritten(self.program), self._by_spark)
+        return Run(over_panes(self.program), self._by_spark)
 
     def advance(
         self, entries: Mapping[int, pa.Table], times: Times, origin: int | None = None
