@@ -220,6 +220,11 @@ class WindowedRelation:
 
     @cached_property
     def _operators(self) -> WindowFlow:
+        if self._windowed.query.tables:  # whose rows are those of the first start
+            return self._planned()
+        return self._windowed.flow.started(self._planned)
+
+    def _planned(self) -> WindowFlow:
         query = self._windowed.query
         gateway = Gateway(self._gateway.spark, self._gateway.parameters)
         texts = {} if self._windowed.passes_on else query.tables  # whose results for rows are not read again
@@ -249,7 +254,7 @@ class WindowedRelation:
                 return found
             retained = [states[side.name].retained for side in windowed.sides]
             return self._standing.advance(found, instants_of(retained, times))
-        found = found if windowed.is_net and not windowed.using else netted(found, self._compared(found))
+        found = found if windowed.flow.is_net and not windowed.using else netted(found, self._compared(found))
         if not windowed.using:
             return found
         return exceeding(found, windowed.using, windowed.sign, self._compared(found))

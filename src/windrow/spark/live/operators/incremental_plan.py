@@ -303,7 +303,7 @@ class IncrementalPlan:
     @cached_property
     def run(self) -> Run:
         """The program with the state of its operators; Spark computes the rest."""
-        return Run(over_panes(self.program), self._by_spark)
+        return Run(over_panes(self.program), self.by_spark)
 
     def advance(
         self, entries: Mapping[int, pa.Table], times: Times, origin: int | None = None
@@ -311,7 +311,7 @@ class IncrementalPlan:
         """The changes of each output, as in :meth:`windrow.kernels.incremental.Run.advance`."""
         return self.run.advance(entries, times, origin)
 
-    def _by_spark(self, fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Table:
+    def by_spark(self, fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Table:
         """Spark's result for the rows of leaves, or its error."""
         self.folder.mkdir(exist_ok=True)
         try:

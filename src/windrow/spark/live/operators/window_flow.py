@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -16,10 +17,12 @@ from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import (
     Program,
     ProgramFragment,
+    Run,
     RunningGroups,
     Times,
     TumblingGroups,
     UnmatchedError,
+    over_panes,
 )
 from windrow.kernels.zset.relation import ENTER, LEAVE
 from windrow.plan.nodes import Node, Scan, StreamWindow, walk
@@ -111,7 +114,11 @@ class WindowFlow:
         The internal names of its output, in order.
     is_net
         Whether no row enters at the instant at which an equal one leaves.
+    run
+        The operators with their state.
     """
+
+    run: Run
 
     def __init__(
         self,
@@ -126,7 +133,24 @@ class WindowFlow:
         self.is_net = False
         self.why_not = self._planned(gateway, query, tables)
         if self.why_not is None:
-            self.empty()
+            self.run = Run(over_panes(self.program), self._operators.by_spark)
+
+    def started(self, again: Callable[[], WindowFlow]) -> WindowFlow:
+        """The same operators without state, for a query that starts.
+
+        `again` plans them once more, where Spark's tasks can read the rows of a micro-batch. That is needed
+        only if Spark computes anything.
+        """
+        other = copy(self)
+        planned: list[WindowFlow] = []
+
+        def by_spark(fragment: ProgramFragment, read: Mapping[int, pa.Table]) -> pa.Table:
+            if not planned:
+                planned.append(again())
+            return planned[0]._operators.by_spark(fragment, read)
+
+        other.run = Run(over_panes(self.program), by_spark)
+        return other
 
     def _window(self, query: WindowQuery, window: StreamWindow) -> TimeVarying:
         """The rows of a window, as a leaf."""
@@ -160,7 +184,7 @@ class WindowFlow:
 
     def empty(self) -> None:
         """Drop all state."""
-        self._operators.run.empty()
+        self.run.empty()
 
     @property
     def at_arrival(self) -> frozenset[str]:
@@ -169,23 +193,28 @@ class WindowFlow:
         return frozenset(key for key, leaf in self._leaves.items() if leaf in leaves)
 
     @property
+    def is_stateless(self) -> bool:
+        """Whether the operators retain nothing, as each row is looked at by itself."""
+        return not self.program.nodes and self.program.beginning is None
+
+    @property
     def has_numbers(self) -> bool:
         """Whether all operators retain numbers for each key, and no rows, while none leaves."""
-        return all(isinstance(one, RunningGroups | TumblingGroups) for one in self._operators.run.operators)
+        return all(isinstance(one, RunningGroups | TumblingGroups) for one in self.run.operators)
 
     @property
     def retained(self) -> int:
         """How many rows the operators retain."""
-        return self._operators.run.retained
+        return self.run.retained
 
     @property
     def state(self) -> Sequence[dict[str, Any]]:
         """The state of the operators."""
-        return self._operators.run.state
+        return self.run.state
 
     def restore(self, state: Sequence[dict[str, Any]]) -> None:
         """Restore the state, as :meth:`windrow.kernels.incremental.Run.restore`."""
-        self._operators.run.restore(state)
+        self.run.restore(state)
 
     @property
     def keys(self) -> KeysOfWindows | None:
@@ -210,7 +239,7 @@ class WindowFlow:
         The query has :attr:`keys`.
         """
         leaves = {self._leaves[key]: one for key, one in rows.items()}
-        self._operators.run.drop(leaves)
+        self.run.drop(leaves)
 
     def read(self, key: str) -> frozenset[str]:
         """The internal names of the columns of a window that are read."""
@@ -234,7 +263,7 @@ class WindowFlow:
         """
         leaves = {self._leaves[key]: rows for key, rows in moves.items()}
         try:
-            (rows,) = self._operators.advance(leaves, times, origin if times.since is None else None)
+            (rows,) = self.run.advance(leaves, times, origin if times.since is None else None)
         except UnmatchedError as error:
             raise unstable(error) from None
         return rows

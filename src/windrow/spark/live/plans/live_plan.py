@@ -471,7 +471,7 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
             view = self.catalog.sequences.get(name.lower())
             name = name if view is None else view.label
             if window.is_unbounded:
-                if self.windowed.only_grows and self.windowed.is_stateless:
+                if self.windowed.only_grows and self.windowed.flow.is_stateless:
                     continue
                 needs = f"a length of time would bound it: [RANGE 1 HOUR]{self._or_punctuation(one)}"
                 if self._is_bounded(one):
@@ -543,9 +543,9 @@ class ContinuousPlan(RowtimePlan, ReaderPlan):
         if bracket.is_unbounded:
             if not self.windowed.only_grows:
                 return "all rows"
-            if self.windowed.is_stateless:
+            if self.windowed.flow.is_stateless:
                 return "the last rows, as none leaves and no operator needs them"
-            return "some numbers for each key" if self.windowed.has_numbers else "all rows"
+            return "some numbers for each key" if self.windowed.flow.has_numbers else "all rows"
         if any(side.window_input.at_arrival for side in self.windowed.sides if side.name == window.name):
             return "some numbers for each key and window, and the last rows"
         if bracket.rows is not None:

@@ -130,17 +130,13 @@ class WindowLowering:
             if isinstance(side, str):
                 return side
             sides.append(side)
-        retains = bool(flow.program.nodes) or flow.program.beginning is not None
         return WindowedQuery(
             query,
+            flow,
             tuple(sides),
             self.kind,
             tuple(self.output.names),
             self.output,
-            is_net=flow.is_net,
-            is_stateless=not retains,
-            has_numbers=retains and flow.has_numbers,
-            keys=flow.keys,
             by_spark=next(
                 (one.label for one in plan.walk(node) if isinstance(one, plan.ClauseRelation)),
                 computed_elsewhere(flow.program, takes_tables=True),

@@ -12,7 +12,7 @@ from windrow.algebra.continuous import WindowedStream
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import BracketWindow, WindowInput
 from windrow.plan.nodes import Node
-from windrow.spark.live.operators.window_flow import KeysOfWindows, WindowQuery, never_leaves
+from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery, never_leaves
 from windrow.spark.logs.session_streams import Stream
 from windrow.syntax.sqltext import SqlText
 
@@ -108,20 +108,15 @@ class WindowedQuery:
     Attributes
     ----------
     query
-        Its plan, whose operators process the rows that enter and leave its windows.
+        Its plan, over its windows.
+    flow
+        The operators of the plan, which process the rows that enter and leave the windows.
     sides
         The windows.
     kind
         ISTREAM, DSTREAM or RSTREAM; None for the changes of the relation.
     names, result
         The columns of the query, and their types.
-    is_net
-        Whether no row enters at the instant at which an equal one leaves.
-    is_stateless, has_numbers
-        Whether its operators retain nothing, as each row is looked at by itself; or nothing but numbers for
-        each key, while no row leaves a window.
-    keys
-        How a query with at most one operator reads its windows; None for others.
     by_spark
         The computations of Spark between its operators, in jobs; None if there are none.
     using
@@ -132,14 +127,11 @@ class WindowedQuery:
     """
 
     query: WindowQuery
+    flow: WindowFlow
     sides: tuple[WindowedSide, ...]
     kind: str | None
     names: tuple[str, ...]
     result: StructType
-    is_net: bool = False
-    is_stateless: bool = False
-    has_numbers: bool = False
-    keys: KeysOfWindows | None = None
     by_spark: str | None = None
     using: tuple[str, ...] = ()
     as_rows: ChangesAsRows | None = None
@@ -178,4 +170,4 @@ class WindowedQuery:
         """Whether each row of a stream is in it only at its rowtime."""
         windows = [side.window for side in self.sides]
         are_now = all(one.length == 1 and one.slide is None and one.rows is None for one in windows)
-        return self.kind == "RSTREAM" and are_now and self.is_stateless
+        return self.kind == "RSTREAM" and are_now and self.flow.is_stateless

@@ -83,8 +83,9 @@ class WindowGraph(Graph):
     @cached_property
     def _operators(self) -> WindowFlow:
         """The operators of the query."""
-        query = self.windowed.query
-        return WindowFlow(self._gateway, query, Path("of-a-plan-alone"), self.tables)
+        if not self.tables:
+            return self.windowed.flow
+        return WindowFlow(self._gateway, self.windowed.query, Path("of-a-plan-alone"), self.tables)
 
     @cached_property
     def _over(self) -> OverWindows:
@@ -156,5 +157,5 @@ class WindowGraph(Graph):
         """The form of the output; unchanged if Spark makes the envelope."""
         windowed = self.windowed
         emitted = windowed.kind or (self.envelope if self.envelope in IN_MEMORY else None)
-        is_net = windowed.is_net or windowed.passes_on
+        is_net = windowed.flow.is_net or windowed.passes_on
         return Shape(tuple(windowed.names), tuple(self._operators.columns), self.plan.scale, emitted, is_net)
