@@ -260,6 +260,34 @@ def test_windows_hold_nothing_of_keys_that_are_over(spark, session, tmp_path, qu
         live.close()
 
 
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT k, v FROM s [PARTITION BY k ROWS 1]",
+        "SELECT k, v FROM s [RANGE UNBOUNDED]",
+        "SELECT k, SUM(v) FROM s [RANGE UNBOUNDED] GROUP BY k",
+    ],
+)
+def test_all_rows_at_each_instant_include_those_of_keys_that_are_over(spark, session, tmp_path, select):
+    """Also after a restart, which has nothing but the stored rows."""
+    query = f"RSTREAM({select})"
+    with session.stream("s").producer("p") as p:
+        live = Live(spark, session, query, tmp_path / "c")
+        p.insert(rows((1, "a", 1)))
+        p.bound(2)
+        live.given()
+        p.insert(rows((2, "b", 1)))
+        p.bound(5)
+        live.given()
+        p.punctuate(k="a")
+        p.bound(6)
+        live.given()
+        p.insert(rows((7, "c", 1)))
+        p.bound(9)
+        assert sorted(row[-2:] for row in live.given()) == [("a", 1), ("b", 1), ("c", 1)]
+        live.close()
+
+
 @contextmanager
 def played(spark, tmp_path_factory, log, cuts, query, envelope):
     """A log and a query over it that takes it cut at some places, of processes that end there or go on."""

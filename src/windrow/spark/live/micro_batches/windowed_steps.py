@@ -145,7 +145,7 @@ class WindowedSteps(Steps[CollectedBatch]):
         else:
             states = _with(states, new_rows, number)
         used = waited - self._waiting(states) - arrived.waiting
-        if (closes or self._may_be_final) and self._windowed.flow.keys is not None and frontier is not None:
+        if (closes or self._may_be_final) and self._windowed.keys is not None and frontier is not None:
             states = {name: state.awake() for name, state in states.items()}
             closed, self._may_be_final = closed_rows(self._windowed, states, self._closed)
             states = self._relation.drop(states, closed, Times(frontier, frontier))

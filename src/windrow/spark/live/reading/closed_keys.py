@@ -26,7 +26,7 @@ _GROUPS = "groups"
 def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends]:
     """The punctuation that ends the partitions of its windows, its groups, and the keys of its joins."""
     found: dict[str, Ends] = {}
-    keys = windowed.flow.keys
+    keys = windowed.keys
     if keys is None:
         return found
     if any(side.window.row_slide > 1 for side in windowed.sides):  # a group of rows goes as a whole
@@ -62,7 +62,7 @@ def ends_of_windows(windowed: WindowedQuery, catalog: Catalog) -> dict[str, Ends
 
 def bounding_ends(windowed: WindowedQuery, ends: Mapping[str, Ends], name: str) -> list[ClauseSource]:
     """The punctuation that drops all rows of a window that time does not; none if that is not enough."""
-    keys = windowed.flow.keys
+    keys = windowed.keys
     if keys is None or all(side.name != name for side in windowed.sides):
         return []
     wanted = [side.name for side in windowed.sides if side.window.rows is not None]
@@ -79,7 +79,7 @@ def closed_rows(
     """The retained rows that can be dropped, by window, and whether more may be without further
     punctuation.
     """
-    waits, keys = False, windowed.flow.keys
+    waits, keys = False, windowed.keys
     assert keys is not None
 
     def ended(key: str, side: WindowedSide) -> Ended | None:

@@ -12,7 +12,7 @@ from windrow.algebra.continuous import WindowedStream
 from windrow.algebra.time_scale import TimeScale
 from windrow.kernels.incremental import BracketWindow, WindowInput
 from windrow.plan.nodes import Node
-from windrow.spark.live.operators.window_flow import WindowFlow, WindowQuery, never_leaves
+from windrow.spark.live.operators.window_flow import KeysOfWindows, WindowFlow, WindowQuery, never_leaves
 from windrow.spark.logs.session_streams import Stream
 from windrow.syntax.sqltext import SqlText
 
@@ -152,6 +152,11 @@ class WindowedQuery:
     def sign(self) -> int:
         """The sign of the changes that become rows of its stream."""
         return -1 if self.kind == "DSTREAM" else 1
+
+    @property
+    def keys(self) -> KeysOfWindows | None:
+        """The keys by which rows are closed; None if none are, as RSTREAM emits all rows at each instant."""
+        return None if self.kind == "RSTREAM" else self.flow.keys
 
     @property
     def only_grows(self) -> bool:
