@@ -394,15 +394,6 @@ def test_what_does_not_run_on_executors_is_refused(session, tmp_path, query):
     assert refused.value.condition == "LIVE_RELATION"
 
 
-@pytest.mark.usefixtures("on_executors")
-def test_a_side_output_of_malformed_rows_is_refused_when_the_query_is_started(session, tmp_path):
-    with pytest.raises(NotSupportedError, match="side output of malformed rows") as refused:
-        session.sql(PER_KEY).start(Memory(), checkpoint=tmp_path / "c", on_malformed="keep")
-    assert refused.value.condition == "UNSUPPORTED_ON_EXECUTORS"
-    assert "on_malformed" in refused.value.hint
-    assert not (tmp_path / "c" / "windrow").exists()
-
-
 def test_a_local_master_has_the_driver(session):
     assert "host       the driver: the master is local" in session.sql(f"EXPLAIN {PER_KEY}").plan()
 
@@ -432,7 +423,7 @@ def test_on_a_cluster_auto_is_executors_but_for_what_the_driver_has_begun(sessio
     assert started(tmp_path / "local") is WindowedSteps
     monkeypatch.setattr(hosts, "local_cores", lambda _: None)
     assert started(tmp_path / "cluster") is ExecutorSteps
-    assert started(tmp_path / "malformed", "keep") is WindowedSteps
+    assert started(tmp_path / "malformed", "keep") is ExecutorSteps
     assert started(folder) is WindowedSteps
 
 

@@ -229,8 +229,9 @@ READERS = {
 """The lines of a file, those that are kept as malformed, and how the file is read."""
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_lines_that_cannot_be_read_end_a_query_or_are_kept(spark, tmp_path, name):
+@pytest.mark.parametrize(("name", "host"), [*((name, "driver") for name in READERS), ("JSON", "executors")])
+def test_lines_that_cannot_be_read_end_a_query_or_are_kept(spark, conf, tmp_path, name, host):
+    conf("spark.windrow.live.host", host)
     lines, kept, read = READERS[name]
     incoming = tmp_path / "incoming"
     incoming.mkdir()

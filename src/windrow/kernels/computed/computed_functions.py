@@ -91,6 +91,13 @@ def of_numbers(function: Callable[[Ints], Ints], kind: pa.DataType, value: pa.Ar
     return pa.array(found, mask=mask).cast(kind)
 
 
+def present(value: pa.Array) -> pa.Array:
+    """The same values, none of which is NULL."""
+    if value.null_count:
+        raise pa.ArrowInvalid("a value is NULL")
+    return value
+
+
 def by_literal(
     function: Callable[[Ints, int], Ints], divisor: int, kind: pa.DataType, value: pa.Array
 ) -> pa.Array:

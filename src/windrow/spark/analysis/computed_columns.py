@@ -91,6 +91,8 @@ class ComputedReading:
         Their types.
     spans
         The known ranges of their values.
+    full
+        The columns without NULL.
     certain
         Whether to read only expressions that certainly do not need Spark.
     tables
@@ -104,10 +106,11 @@ class ComputedReading:
         kinds: Mapping[int, pa.DataType],
         spans: Mapping[int, Span] | None = None,
         *,
+        full: Iterable[int] = (),
         certain: bool = False,
         tables: Tables | None = None,
     ) -> None:
-        self.operators, self.names, self.kinds = operators, names, dict(kinds)
+        self.operators, self.names, self.kinds, self.full = operators, names, dict(kinds), frozenset(full)
         self.spans, self.certain, self.tables = dict(spans or {}), certain, tables
         self.structs: dict[int, Struct] = {}
         self.selected = list(names)
@@ -224,11 +227,12 @@ class ComputedReading:
         values |= {number: one.value for number, one in made.items()}
         self.kinds = {number: one.kind for number, one in made.items()}
         self.spans = {number: one.span for number, one in made.items() if one.span is not None}
+        self.full = frozenset(number for number, one in made.items() if one.is_full)
         self.structs = structs
         return ComputedColumns(values)
 
     def _scope(self) -> ColumnScope:
-        return ColumnScope(self.kinds, self.again, self.spans, self.structs, self.certain)
+        return ColumnScope(self.kinds, self.again, self.spans, self.structs, self.certain, self.full)
 
 
 class _Fields:

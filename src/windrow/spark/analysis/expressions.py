@@ -56,6 +56,10 @@ from windrow.spark.analysis.typed_values import (
 __all__ = ["ColumnScope", "Struct", "read"]
 
 _MOST_DIGITS = 38
+_PRESENT = "Present"
+"""The name here of ``coalesce(value, raise_error(…))``."""
+_TOTAL = frozenset({"Cast", "UnixDate", "UnixMicros", "Add", "Multiply", _PRESENT})
+"""Those of the handled expressions that are used for rowtimes, and are NULL only where an operand is."""
 
 
 class Struct(Protocol):
@@ -81,6 +85,8 @@ class ColumnScope:
         The struct columns whose fields are read.
     certain
         Whether to refuse expressions with a doubt.
+    full
+        The columns that have no NULL.
     """
 
     kinds: Mapping[int, pa.DataType]
@@ -88,6 +94,7 @@ class ColumnScope:
     spans: Mapping[int, Span] = field(default_factory=dict)
     structs: Mapping[int, Struct] = field(default_factory=dict)
     certain: bool = False
+    full: frozenset[int] = frozenset()
 
 
 def read(node: SparkNode, scope: ColumnScope) -> Typed:
@@ -102,7 +109,8 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
         number = node.number
         if number not in scope.kinds:
             raise Unread(_printed(node))
-        return Typed(ComputedColumn(number), scope.kinds[number], span=scope.spans.get(number))
+        span, is_full = scope.spans.get(number), number in scope.full
+        return Typed(ComputedColumn(number), scope.kinds[number], span=span, is_full=is_full)
     if node.name == "GetStructField":
         (of,), place = node.children, int(node.fields["ordinal"])
         if of.name == "CreateNamedStruct":
@@ -111,6 +119,8 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
             return scope.structs[of.number].field(place)
     if (null := _null_of(node)) is not None:
         return literal_of(null)
+    if node.name == "Coalesce" and _is_error(node.children[-1]):
+        node = SparkNode(_PRESENT, node.fields, node.children[:-1])
     counted = in_minute(node)
     operands = [read(child, scope) for child in (node if counted is None else counted).children]
     try:
@@ -121,11 +131,17 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
         assert handler is not None
         found = handler(node, operands)
         only(not (scope.certain and found.doubt))
+        found = replace(found, is_full=node.name in _TOTAL and all(one.is_full for one in operands))
     except Unread:
         raise Unread(_printed(node)) from None
     if found.literal is None and node.key in scope.again:
         return replace(found, value=Once(found.value, node.key))
     return found
+
+
+def _is_error(node: SparkNode) -> bool:
+    """Whether an expression raises an error whenever it is evaluated."""
+    return node.name == "RaiseError" or (node.name == "Cast" and _is_error(node.children[0]))
 
 
 def _null_of(node: SparkNode) -> SparkNode | None:
@@ -293,6 +309,13 @@ def _coalesce(_: SparkNode, operands: Sequence[Typed]) -> Typed:
     return over(pc.coalesce, operands, kind, _joined(operands))
 
 
+def _present(_: SparkNode, operands: Sequence[Typed]) -> Typed:
+    """A value for which NULL is an error."""
+    (value,) = operands
+    doubt = None if value.is_full else "it may be NULL"
+    return over(computed_functions.present, operands, value.kind, value.span, doubt)
+
+
 def _cast(node: SparkNode, operands: Sequence[Typed]) -> Typed:
     (value,) = operands
     old, new = value.kind, kind_of(node.fields["dataType"])
@@ -344,6 +367,7 @@ _HANDLERS: Mapping[str, Handler] = {
     "CaseWhen": _case,
     "If": _case,
     "Coalesce": _coalesce,
+    _PRESENT: _present,
     "Cast": _cast,
     "Hour": part_of_day(HOUR, 24),
     "Minute": part_of_day(HOUR // 60, 60),

@@ -63,6 +63,8 @@ class Typed:
         Its range, if it is a number or a time with a known range.
     doubt
         Why Spark may have to compute it after all.
+    is_full
+        Whether it is never NULL, as far as is known.
     """
 
     value: Value
@@ -70,6 +72,7 @@ class Typed:
     literal: pa.Scalar | None = None
     span: Span | None = None
     doubt: str | None = None
+    is_full: bool = False
 
 
 Handler = Callable[[SparkNode, Sequence[Typed]], Typed]
@@ -157,9 +160,9 @@ def literal_of(node: SparkNode) -> Typed:
     except (ValueError, pa.ArrowException) as error:
         raise Unread from error
     if not literal.is_valid or (kind not in DIGITS and kind not in _TICKS):
-        return Typed(Constant(literal), kind, literal)
+        return Typed(Constant(literal), kind, literal, is_full=literal.is_valid)
     number = literal.cast(pa.int32() if kind == pa.date32() else pa.int64()).as_py()
-    return Typed(Constant(literal), kind, literal, (number, number))
+    return Typed(Constant(literal), kind, literal, (number, number), is_full=True)
 
 
 def _parsed(text: str, kind: pa.DataType) -> object:

@@ -96,8 +96,8 @@ def micro_batches_of(
     refuse_unknown(f"on_malformed={on_malformed!r}", on_malformed, ("keep", "fail"), "UNKNOWN_OPTION")
     keeps = on_malformed == "keep"
     form = envelope if plan.is_relation else None
-    if _is_for_executors(plan, form, sink, folder, on_malformed):
-        steps_of: Callable[[LiveContext], Steps[Any]] = _on_executors(plan, sink, form, on_malformed)
+    if _is_for_executors(plan, form, sink, folder):
+        steps_of: Callable[[LiveContext], Steps[Any]] = _on_executors(plan, sink, form)
         state = BUCKETS
     else:
         steps_of, state = _on_driver(plan), None
@@ -109,9 +109,7 @@ def micro_batches_of(
         raise
 
 
-def _is_for_executors(
-    plan: LivePlan, envelope: str | None, sink: Sink | IntoStream, folder: Path, on_malformed: str
-) -> bool:
+def _is_for_executors(plan: LivePlan, envelope: str | None, sink: Sink | IntoStream, folder: Path) -> bool:
     """Whether executors run the query; with ``auto``, not if they do not support it, or the driver has begun
     it.
     """
@@ -119,12 +117,11 @@ def _is_for_executors(
         return False
     if _requested_host(plan) == "executors":
         return True
-    takes = not isinstance(sink, IntoStream) and on_malformed == "fail"
-    return takes and form_in(folder / "windrow") in (None, BUCKETS)
+    return not isinstance(sink, IntoStream) and form_in(folder / "windrow") in (None, BUCKETS)
 
 
 def _on_executors(
-    plan: LivePlan, sink: Sink | IntoStream, envelope: str | None, on_malformed: str
+    plan: LivePlan, sink: Sink | IntoStream, envelope: str | None
 ) -> Callable[[LiveContext], ExecutorSteps]:
     """The steps of a query on executors."""
     if isinstance(sink, IntoStream):
@@ -134,14 +131,6 @@ def _on_executors(
             sql=plan.text,
             span=plan.span,
             hint=f"SET {HOST_SETTING} = driver",
-        )
-    if on_malformed == "keep":
-        raise NotSupportedError(
-            "a query on executors has no side output of malformed rows",
-            condition="UNSUPPORTED_ON_EXECUTORS",
-            sql=plan.text,
-            span=plan.span,
-            hint=f"leave on_malformed out; or SET {HOST_SETTING} = driver",
         )
     return partial(ExecutorSteps, graph_of(plan, envelope=envelope))
 

@@ -27,6 +27,7 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.spark.relations.snapshots import frame_of
 from windrow.spark.relations.time_varying_relation import ENTER, LEAVE, TimeVarying, columns_of
+from windrow.spark.scan.file_scan import file_scan
 from windrow.syntax.sqltext import RelationText, SqlText, quoted
 from windrow.syntax.tokens import tokenize
 
@@ -35,6 +36,7 @@ __all__ = ["Sizes", "falls", "partition_keys", "windowed", "wrong_distance"]
 _VALUE, _LIMIT = "__value", "__limit"
 _FARTHEST = 2**31 - 1
 """The limit of Spark's ``lead``, in rows."""
+_MANY = 100_000
 
 
 @dataclass(frozen=True)
@@ -241,10 +243,10 @@ def _planned(
             f"ONLY END AS e AT q WHEN q % {spec.row_slide} = 0",
             f"e.{ROWTIME} AS {ENTER}",
         )
-    if keys and spec.rows <= _FARTHEST:
+    if keys and spec.rows <= _FARTHEST and not _are_read_by_tasks(gateway, rows, keys):
         following = Window.partitionBy(*map(quoted, keys)).orderBy(ROWTIME, *stream.ties)
         rows = rows.withColumn(LEAVE, F.lead(entered, spec.rows).over(following))
-    else:  # one sequence, which WINDOW BY cuts into slices
+    else:  # WINDOW BY also cuts one sequence into slices
         rows = _window_by(
             gateway,
             rows,
@@ -255,6 +257,12 @@ def _planned(
         )
     rows = rows if moved else rows.withColumn(ENTER, F.col(ROWTIME))
     return rows.withColumn(LEAVE, F.expr(f"least({expires}, coalesce({LEAVE}, {NEVER}L))"))
+
+
+def _are_read_by_tasks(gateway: Gateway, rows: DataFrame, keys: list[str]) -> bool:
+    """Whether there are many rows, and tasks read them from files: there WINDOW BY is faster than OVER."""
+    scan = file_scan(gateway, rows, keys).scan
+    return scan is not None and scan.rows >= _MANY
 
 
 def _window_by(

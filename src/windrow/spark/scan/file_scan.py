@@ -121,7 +121,10 @@ def _scanned(
     files, groups = _files(planned, types, conditions)
     footers = [file.footer for file in files]
     spans = _spans(planned, files, read)
-    made = only(ComputedReading(*plan, spans, certain=True, tables=tables).of(schema), schema.names)
+    filled = [number for number, name in planned.names.items() if name in types and is_full(footers, name)]
+    made = only(
+        ComputedReading(*plan, spans, full=filled, certain=True, tables=tables).of(schema), schema.names
+    )
     pairs = math.prod(one.most for one in made.operations if isinstance(one, LookUp))
     if pairs > _MOST_PAIRS:
         raise Unread(f"one of them is joined with {pairs:,} rows, and the most is {_MOST_PAIRS}")

@@ -92,7 +92,7 @@ def _remember(life: str, bucket: _Bucket) -> None:
 def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
     """The output of a bucket for the packets of a micro-batch.
 
-    The first packet is an account, the second has the late rows, the others are from
+    The first packet is an account, the next ones have late rows and malformed entries, the others are from
     :meth:`.bucket_state.BucketState.process`.
 
     Raises
@@ -112,12 +112,14 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
     before = _summaries_before(task, bucket, notes)
     now = max([bucket.now + 1, *(note["ptime"] for note in notes)])
     moment, account = Moment(bucket.number + 1, now, bucket.summaries), BucketAccount(now)
-    late: list[Packet] = []
+    apart: list[Packet] = []
     for note, data in rows:
-        if "bounds" in note:
+        if "malformed" in note:
+            apart.append((json.dumps({"kind": "malformed"}), data))
+        elif "bounds" in note:
             place = note["bounds"]
             account.apart[place] = account.apart.get(place, 0) + from_bytes(data).num_rows
-            late.append((json.dumps({"kind": "late", "stream": place}), data))
+            apart.append((json.dumps({"kind": "late", "stream": place}), data))
     rows = [one for one in rows if "side" in one[0]]
     for note, data in sorted(rows, key=lambda one: (one[0]["side"], one[0]["order"], one[0]["place"])):
         side = note["side"]
@@ -130,7 +132,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
             for some in (one for one in wrong if one is not None):
                 account.apart[place] = account.apart.get(place, 0) + some.num_rows
                 kind = json.dumps({"kind": "late", "stream": place})
-                late.append((kind, to_bytes(_apart(stream, some))))
+                apart.append((kind, to_bytes(_apart(stream, some))))
     changed = bucket.state.process(moment, account)
     chunks = bucket.state.save(store, moment.number)
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
@@ -140,7 +142,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
     account.quarantined, account.quarantined_bounds = after.quarantined, after.quarantined_bounds
     after.state.report(account)
     yield account.note, None
-    yield from late
+    yield from apart
     for start in range(0, 0 if changed is None else changed.num_rows, _ROWS_AT_ONCE):
         assert changed is not None
         yield json.dumps({"kind": "rows"}), to_bytes(changed.slice(start, _ROWS_AT_ONCE))

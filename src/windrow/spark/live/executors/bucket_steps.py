@@ -109,7 +109,7 @@ class ExecutorSteps(Steps[_Packets]):
         """The output of the buckets."""
         assert frames is None
         ticks = None if self._tick_files is None else self._tick_files.arriving(context.spark)
-        return self._graph.packets(ticks)
+        return self._graph.packets(ticks, retains_malformed=context.retains_malformed)
 
     @contextmanager
     def cached(self, batch: DataFrame) -> Iterator[DataFrame]:
@@ -119,6 +119,10 @@ class ExecutorSteps(Steps[_Packets]):
             yield own
         finally:
             own.unpersist()
+
+    def malformed(self, batch: DataFrame) -> DataFrame:
+        """The malformed entries, which the tasks that read them have found."""
+        return self._graph.malformed(batch)
 
     def count(self, batch: DataFrame) -> int:
         """How many rows arrived: the number of packets depends on the number of tasks that read them."""

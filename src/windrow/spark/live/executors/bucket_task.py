@@ -95,6 +95,8 @@ class BucketTask:
         The column of the stream's number; None if there is one stream.
     tick
         The column of entries that have only a processing time; None if there are none.
+    malformed
+        The column with what is reported of malformed entries; None if these are errors.
     buckets
         The numbers of the buckets, each of which Spark assigns to a different task.
     """
@@ -106,6 +108,7 @@ class BucketTask:
     origin: tuple[str, ...]
     stream: str | None
     tick: str | None
+    malformed: str | None
     buckets: tuple[int, ...]
 
     def frontier(self, summaries: Mapping[int, EntrySummary]) -> int | None:

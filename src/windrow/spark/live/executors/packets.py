@@ -21,7 +21,7 @@ from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskS
 from windrow.spark.live.executors.graphs.programs import Key
 from windrow.spark.live.executors.packing import BUCKET, DATA, LATE_AT, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
-from windrow.spark.live.executors.unpacking import late_rows
+from windrow.spark.live.executors.unpacking import late_rows, tables_of
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.input.entry_columns import (
     STREAM,
@@ -32,6 +32,7 @@ from windrow.spark.live.input.entry_columns import (
     ticks_among,
 )
 from windrow.spark.live.input.file_order import ORIGIN
+from windrow.spark.live.input.malformed import MALFORMED, OF_ENTRY, marked
 from windrow.spark.live.plans.live_plan import LivePlan
 from windrow.spark.logs.live_source import BOUND, PRODUCER, PTIME
 from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
@@ -120,7 +121,6 @@ class Graph:
     def result(self) -> StructType:
         """The columns of the query, whatever the form of the output."""
 
-    @abstractmethod
     def entries(
         self, frames: Mapping[str, DataFrame] | None = None, ticks: DataFrame | None = None
     ) -> tuple[DataFrame, BucketTask]:
@@ -133,6 +133,11 @@ class Graph:
         ticks
             The ticks that advance processing time while no entries arrive: ``tick``, in microseconds.
         """
+        return self.of_entries(self._arriving(frames, ticks))
+
+    @abstractmethod
+    def of_entries(self, arriving: DataFrame) -> tuple[DataFrame, BucketTask]:
+        """The same for entries of all streams, which may be marked as malformed."""
 
     @abstractmethod
     def changes(self, packets: DataFrame) -> DataFrame:
@@ -142,11 +147,18 @@ class Graph:
     def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
         """The same for the rows of packets, in memory; None if Spark is needed for it."""
 
-    def packets(self, ticks: DataFrame | None = None) -> DataFrame:
-        """The output of the buckets for each micro-batch: `NOTE` and `DATA`; `ticks` as for
-        :meth:`entries`.
+    def packets(self, ticks: DataFrame | None = None, *, retains_malformed: bool = False) -> DataFrame:
+        """The output of the buckets for each micro-batch: `NOTE` and `DATA`.
+
+        Parameters
+        ----------
+        ticks
+            As for :meth:`entries`.
+        retains_malformed
+            Whether malformed entries are among it, for a side output; otherwise they are errors.
         """
-        entries, task = self.entries(ticks=ticks)
+        arriving = self._arriving(None, ticks)
+        entries, task = self.of_entries(marked(arriving, self.streams) if retains_malformed else arriving)
         sql = self.plan.text
         packed = map_in_arrow(
             entries, in_worker(lambda batches, number: pack(task, batches, number), sql), PACKETS
@@ -168,6 +180,11 @@ class Graph:
         )
         return made.toDF(*whole.names).withColumnRenamed(LATE_AT, ROWTIME).withColumn(PRODUCER, F.lit(""))
 
+    def malformed(self, packets: DataFrame) -> DataFrame:
+        """The malformed entries, from packets."""
+        read = in_worker(lambda batches, _: tables_of("malformed", batches), self.plan.text)
+        return map_in_arrow(packets, read, OF_ENTRY)
+
     # -- what it is made of ----------------------------------------------------------------------------
 
     @cached_property
@@ -181,7 +198,7 @@ class Graph:
         return [(at, name, known[name]) for at, name in enumerate(sorted(self.plan.streams))]
 
     def _arriving(self, frames: Mapping[str, DataFrame] | None, ticks: DataFrame | None) -> DataFrame:
-        """The entries of all streams and ticks, as the input of :meth:`entries`."""
+        """The entries of all streams and ticks, as the input of :meth:`of_entries`."""
         return in_one([*entries_of(self.streams, frames), *([] if ticks is None else [ticks_among(ticks)])])
 
     def _with_task(
@@ -217,9 +234,11 @@ class Graph:
             tuple(name for name in ORIGIN if name in frame.columns),
             STREAM if len(streams) > 1 or tick in frame.columns else None,
             tick if tick in frame.columns else None,
+            MALFORMED if MALFORMED in frame.columns else None,
             tuple(first_of_each(self.buckets if any(side.key for side in self.sides) else 1).tolist()),
         )
-        wanted = [*task.origin, *(name for name in (task.stream, task.tick) if name is not None)]
+        besides = (task.stream, task.tick, task.malformed)
+        wanted = [*task.origin, *(name for name in besides if name is not None)]
         for one in task.streams:
             wanted += [one.rowtime, one.ptime, *([] if one.bound is None else [one.bound])]
             wanted += one.columns.values()

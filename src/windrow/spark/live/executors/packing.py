@@ -76,7 +76,11 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
     read: dict[tuple[int, str], _Read] = {}
     counted = 0
     for table in _tables(batches):
-        for order, part in _parts(task, table, number):
+        for order, entries in _parts(task, table, number):
+            part, malformed = _sound(task, entries)
+            if malformed is not None:
+                yield _packet(task.buckets[0], json.dumps({"malformed": counted}), malformed)
+                counted += 1
             ticks = _ticks_in(task, part)
             if ticks:
                 known = read.setdefault((TICKS, json.dumps(order)), _Read())
@@ -105,6 +109,16 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
         buckets = np.repeat(np.array(task.buckets, np.int32), len(notes_of))
         notes = pa.array(notes_of * len(task.buckets), pa.string())
         yield _packets(buckets, notes, pa.nulls(len(notes), pa.binary()))
+
+
+def _sound(task: BucketTask, entries: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+    """The entries that are not malformed, and what is reported of the others, if there are any."""
+    marks = None if task.malformed is None else entries.column(task.malformed)
+    if marks is None or marks.null_count == len(marks):
+        return entries, None
+    reported = marks.drop_null().combine_chunks()
+    names = [field.name for field in reported.type]
+    return entries.filter(marks.is_null()), pa.Table.from_arrays(reported.flatten(), names=names)
 
 
 def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -164,7 +178,7 @@ def _packed(
         raise InputError(
             f"a row of stream {stream.name} has NULL as its rowtime",
             condition="NULL_ROWTIME",
-            hint="filter the stream: df.where('… IS NOT NULL')",
+            hint="filter the stream: df.where('… IS NOT NULL'); or start the query with on_malformed='keep'",
         )
     ptimes = entries.column(stream.ptime).to_numpy()
     read.ptime = max(read.ptime, int(ptimes.max()))

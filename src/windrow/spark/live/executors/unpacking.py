@@ -20,7 +20,7 @@ from windrow.spark.live.executors.windowed import EARLIER
 from windrow.spark.live.operators.envelopes import enveloped, inserted
 from windrow.spark.relations.time_varying_relation import columns_of
 
-__all__ = ["Shape", "Unchanged", "is_of_rows", "late_rows", "outputs"]
+__all__ = ["Shape", "Unchanged", "is_of_rows", "late_rows", "outputs", "tables_of"]
 
 _ANNOUNCED_NOW = Times(EARLIER + 1, NEVER)
 
@@ -107,6 +107,12 @@ def late_rows(place: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
     """The late rows of a stream in packets, under generated names."""
     for table in _of_kind("late", batches, place):
         yield from _numbered(table).to_batches()
+
+
+def tables_of(kind: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows in packets of a kind."""
+    for table in _of_kind(kind, batches):
+        yield from table.to_batches()
 
 
 def _of_kind(kind: str, batches: Iterable[pa.RecordBatch], stream: int | None = None) -> Iterator[pa.Table]:

@@ -16,15 +16,26 @@ from windrow.spark.logs.session_streams import ROWTIME, Stream
 from windrow.streams.entries import PATTERN
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["MALFORMED_SCHEMA", "WHY", "malformed_rows", "sound_rows", "uncomputable_rows"]
+__all__ = [
+    "MALFORMED",
+    "MALFORMED_SCHEMA",
+    "OF_ENTRY",
+    "WHY",
+    "malformed_rows",
+    "marked",
+    "numbered",
+    "sound_rows",
+    "uncomputable_rows",
+]
 
-MALFORMED_SCHEMA = StructType(
-    [
-        *(StructField(name, StringType()) for name in ("stream", "row", "reason")),
-        StructField("batch", LongType()),
-    ]
-)
-"""The columns of malformed rows; `row` is the record as its reader has read it, as JSON."""
+OF_ENTRY = StructType([StructField(name, StringType()) for name in ("stream", "row", "reason")])
+"""What is reported of a malformed entry; `row` is the record as its reader has read it, as JSON."""
+
+MALFORMED_SCHEMA = StructType([*OF_ENTRY, StructField("batch", LongType())])
+"""The columns of malformed rows."""
+
+MALFORMED = "__malformed"
+"""The column with what is reported of an entry; NULL in sound ones."""
 
 WHY = "__why"
 """The column with the reason why a row is malformed."""
@@ -33,43 +44,53 @@ _CORRUPT = "spark.sql.columnNameOfCorruptRecord"
 _UNREADABLE, _TIMELESS = "cannot be parsed", "has no rowtime"
 
 
-def sound_rows(batch: DataFrame, streams: Sequence[tuple[int, str, Stream]]) -> DataFrame:
-    """The entries of a micro-batch that are not malformed.
+def marked(batch: DataFrame, streams: Sequence[tuple[int, str, Stream]]) -> DataFrame:
+    """The entries of a micro-batch with the column `MALFORMED`, which is of type `OF_ENTRY`.
 
     Parameters
     ----------
     batch, streams
         As for :meth:`windrow.spark.live.micro_batches.host.MicroBatches.take` and `streams`.
     """
-    return batch.where(~reduce(Column.__or__, [_wrong(batch, at, one) for at, _, one in streams]))
-
-
-def malformed_rows(batch: DataFrame, streams: Sequence[tuple[int, str, Stream]], number: int) -> DataFrame:
-    """The malformed entries of a micro-batch, with the columns of `MALFORMED_SCHEMA`."""
-    parts = []
+    kinds = F.lit(None).cast(OF_ENTRY)
     for at, name, stream in streams:
         reason = F.when(_is_unreadable(batch, at, stream), _UNREADABLE).otherwise(_TIMELESS)
-        parts.append(_reported(batch.where(_wrong(batch, at, stream)), at, name, stream, reason, number))
-    return reduce(DataFrame.unionAll, parts)
+        entry = F.struct(*_reported(at, name, stream, reason))
+        kinds = F.when(_wrong(batch, at, stream), entry.cast(OF_ENTRY)).otherwise(kinds)
+    return batch.withColumn(MALFORMED, kinds)
+
+
+def sound_rows(entries: DataFrame) -> DataFrame:
+    """The marked entries that are not malformed."""
+    return entries.where(F.isnull(MALFORMED)).drop(MALFORMED)
+
+
+def malformed_rows(entries: DataFrame, number: int) -> DataFrame:
+    """The malformed ones of marked entries, with the columns of `MALFORMED_SCHEMA`."""
+    return numbered(entries.where(~F.isnull(MALFORMED)).select(f"{MALFORMED}.*"), number)
+
+
+def numbered(rows: DataFrame, number: int) -> DataFrame:
+    """Malformed rows of a micro-batch, with the columns of `MALFORMED_SCHEMA`."""
+    return rows.withColumn("batch", F.lit(number).cast("bigint"))
 
 
 def uncomputable_rows(rows: DataFrame, streams: Sequence[tuple[int, str, Stream]], number: int) -> DataFrame:
     """Rows that have the reason in `WHY`, with the columns of `MALFORMED_SCHEMA`."""
     parts = [
-        _reported(rows.where(F.col("__stream") == at), at, name, stream, F.col(WHY), number)
+        rows.where(F.col("__stream") == at).select(*_reported(at, name, stream, F.col(WHY)))
         for at, name, stream in streams
     ]
-    return reduce(DataFrame.unionAll, parts)
+    return numbered(reduce(DataFrame.unionAll, parts), number)
 
 
-def _reported(rows: DataFrame, at: int, name: str, stream: Stream, reason: Column, number: int) -> DataFrame:
+def _reported(at: int, name: str, stream: Stream, reason: Column) -> list[Column]:
     columns = [F.col(_inside(at, own)).alias(own) for own in stream.columns]
-    return rows.select(
+    return [
         F.lit(name).alias("stream"),
         F.to_json(F.struct(*columns)).alias("row"),
         reason.alias("reason"),
-        F.lit(number).cast("bigint").alias("batch"),
-    )
+    ]
 
 
 def _wrong(batch: DataFrame, at: int, stream: Stream) -> Column:

@@ -23,7 +23,14 @@ from windrow.spark.live.checkpoints.side_outputs import Listing
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.input.file_order import placed
 from windrow.spark.live.input.late_rows import LATE_SCHEMA
-from windrow.spark.live.input.malformed import MALFORMED_SCHEMA, malformed_rows, sound_rows, uncomputable_rows
+from windrow.spark.live.input.malformed import (
+    MALFORMED_SCHEMA,
+    malformed_rows,
+    marked,
+    numbered,
+    sound_rows,
+    uncomputable_rows,
+)
 from windrow.spark.live.micro_batches.live_context import LiveContext
 from windrow.spark.live.micro_batches.output import write_output
 from windrow.spark.live.micro_batches.query_steps import Steps
@@ -169,15 +176,15 @@ class MicroBatches:
 
     def take(self, batch: DataFrame, number: int) -> None:
         """Process a micro-batch, unless it has been processed completely."""
-        if not self.context.retains_malformed:
-            with self.steps.cached(batch) as sound:
-                self._take_sound(sound, None, number)
-            return
+        retains = self.context.retains_malformed
+        with self.steps.cached(batch) as sound:
+            found = self.steps.malformed(sound) if retains else None
+            if found is not None or not retains:
+                self._take_sound(sound, None if found is None else numbered(found, number), number)
+                return
         with self._checkpoint.stored(placed(batch), number) as whole:
-            sound, malformed = (
-                sound_rows(whole, self.streams()),
-                malformed_rows(whole, self.streams(), number),
-            )
+            entries = marked(whole, self.streams())
+            sound, malformed = sound_rows(entries), malformed_rows(entries, number)
             found = self._uncomputable.among(self._rows_of_streams(sound))
             if found is not None:
                 reasons = F.broadcast(self.context.spark.createDataFrame(found))

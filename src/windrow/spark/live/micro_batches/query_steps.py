@@ -115,6 +115,10 @@ class Steps(ABC, Generic[Entries]):
         """The micro-batch as it is read while it runs."""
         return nullcontext(batch)
 
+    def malformed(self, batch: DataFrame) -> DataFrame | None:  # noqa: ARG002 - the driver has entries
+        """The malformed entries of a micro-batch that has been made from entries; None if it has these."""
+        return None
+
     def release(self) -> None:
         """Release the caches of a micro-batch, however it ended."""
 

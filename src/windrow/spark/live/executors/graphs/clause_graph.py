@@ -7,7 +7,7 @@ Buckets compute the columns of the clause from rows; Spark's SQL computes the SE
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,13 +62,10 @@ class ClauseGraph(Graph):
         """The columns of the query."""
         return self.plan.outer.schema
 
-    def entries(
-        self, frames: Mapping[str, DataFrame] | None = None, ticks: DataFrame | None = None
-    ) -> tuple[DataFrame, BucketTask]:
-        """As :meth:`.packets.Graph.entries`."""
+    def of_entries(self, arriving: DataFrame) -> tuple[DataFrame, BucketTask]:
+        """As :meth:`.packets.Graph.of_entries`."""
         ((place, _, _),) = self.streams
-        frame = self._arriving(frames, ticks)
-        return self._with_task(frame, [{name: inside(place, name) for name in self._reads}], self._work)
+        return self._with_task(arriving, [{name: inside(place, name) for name in self._reads}], self._work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
         """The rows that the query emits, from packets."""

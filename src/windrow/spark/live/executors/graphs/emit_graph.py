@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -87,17 +87,14 @@ class EmitGraph(Graph):
         schema = self.plan.query.schema
         return StructType([field for field in schema if not field.name.startswith(HIDDEN)])
 
-    def entries(
-        self, frames: Mapping[str, DataFrame] | None = None, ticks: DataFrame | None = None
-    ) -> tuple[DataFrame, BucketTask]:
-        """As :meth:`.packets.Graph.entries`."""
+    def of_entries(self, arriving: DataFrame) -> tuple[DataFrame, BucketTask]:
+        """As :meth:`.packets.Graph.of_entries`."""
         places = {name: at for at, name, _ in self.streams}
         columns = [
             {own: inside(places[source.stream], own) for own in source.reads}
             for source in self._program.sources
         ]
-        frame = self._arriving(frames, ticks)
-        return self._with_task(frame, columns, self._work)
+        return self._with_task(arriving, columns, self._work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
         """The output, from packets."""

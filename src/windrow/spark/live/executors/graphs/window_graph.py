@@ -113,11 +113,9 @@ class WindowGraph(Graph):
         """The columns of the query."""
         return self.windowed.result
 
-    def entries(
-        self, frames: Mapping[str, DataFrame] | None = None, ticks: DataFrame | None = None
-    ) -> tuple[DataFrame, BucketTask]:
-        """As :meth:`.packets.Graph.entries`."""
-        frame = self._arriving(frames, ticks)
+    def of_entries(self, arriving: DataFrame) -> tuple[DataFrame, BucketTask]:
+        """As :meth:`.packets.Graph.of_entries`."""
+        frame = arriving
         columns = WindowedColumns(self._gateway, self.plan.catalog, self.windowed, self.plan.scale)
         sides: dict[str, dict[str, str]] = {}
         for at, name, _ in self.streams:
