@@ -36,7 +36,7 @@ __all__ = ["Sizes", "falls", "partition_keys", "windowed", "wrong_distance"]
 _VALUE, _LIMIT = "__value", "__limit"
 _FARTHEST = 2**31 - 1
 """The limit of Spark's ``lead``, in rows."""
-_MANY = 100_000
+_MANY, _FEW = 100_000, 8
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ def _planned(
             f"ONLY END AS e AT q WHEN q % {spec.row_slide} = 0",
             f"e.{ROWTIME} AS {ENTER}",
         )
-    if keys and spec.rows <= _FARTHEST and not _are_read_by_tasks(gateway, rows, keys):
+    if keys and spec.rows <= _FARTHEST and not _is_for_tasks(gateway, rows, keys):
         following = Window.partitionBy(*map(quoted, keys)).orderBy(ROWTIME, *stream.ties)
         rows = rows.withColumn(LEAVE, F.lead(entered, spec.rows).over(following))
     else:  # WINDOW BY also cuts one sequence into slices
@@ -259,8 +259,13 @@ def _planned(
     return rows.withColumn(LEAVE, F.expr(f"least({expires}, coalesce({LEAVE}, {NEVER}L))"))
 
 
-def _are_read_by_tasks(gateway: Gateway, rows: DataFrame, keys: list[str]) -> bool:
-    """Whether there are many rows, and tasks read them from files: there WINDOW BY is faster than OVER."""
+def _is_for_tasks(gateway: Gateway, rows: DataFrame, keys: list[str]) -> bool:
+    """Whether WINDOW BY is faster than OVER: over many rows of few columns, which tasks read from files.
+
+    All columns travel, whichever the query reads.
+    """
+    if len(rows.columns) > _FEW:
+        return False
     scan = file_scan(gateway, rows, keys).scan
     return scan is not None and scan.rows >= _MANY
 

@@ -29,7 +29,7 @@ from windrow.syntax.sqltext import SqlText
 
 __all__ = ["AT", "DIFF", "ENTER", "LEAVE", "TimeVarying", "columns_of", "tick_of"]
 
-_CHANGE = "__change"
+_CHANGE, _ENTERED = "__change", "__entered"
 
 
 @dataclass(frozen=True)
@@ -138,9 +138,11 @@ class TimeVarying:
         AnalysisError
             ``UNORDERABLE_TYPE`` for variants, which cannot be compared.
         """
-        diff = F.when(F.col(_CHANGE) == ENTER, 1).otherwise(-1).cast("bigint")
-        # one operator that Spark compiles; `explode` would make an array of structs for each row
-        both = self.frame.unpivot([*map(F.col, self.columns)], [ENTER, LEAVE], _CHANGE, AT)
+        # one operator that Spark compiles; `explode` would make an array of structs for each row. Comparing
+        # numbers is cheaper than comparing the names of ENTER and LEAVE
+        diff = F.when(F.col(AT) == F.col(_ENTERED), 1).otherwise(-1).cast("bigint")
+        rows = self.frame.where(F.col(ENTER) < F.col(LEAVE)).withColumn(_ENTERED, F.col(ENTER))
+        both = rows.unpivot([*map(F.col, (*self.columns, _ENTERED))], [ENTER, LEAVE], _CHANGE, AT)
         both_changes = both.where(F.col(AT) != NEVER)
         if self.since is not None:
             both_changes = both_changes.where(F.col(AT) >= self.since)
