@@ -17,6 +17,7 @@ ROWS = 400
 TIMES = {
     "BIGINT": lambda at: at,
     "DATE": lambda at: dt.date(1969, 6, 1) + dt.timedelta(at),
+    "TIMESTAMP_NTZ": lambda at: dt.datetime(2001, 1, 1) + dt.timedelta(hours=at),
     "TIMESTAMP": lambda at: dt.datetime(2001, 1, 1, tzinfo=dt.UTC) + dt.timedelta(hours=at),
 }
 LAST = [

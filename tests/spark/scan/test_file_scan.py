@@ -233,6 +233,21 @@ def test_several_files_are_read_by_the_tasks(spark, answers):
         assert answers(None)
 
 
+@pytest.mark.parametrize(
+    ("value", "is_read"),
+    [
+        ("coalesce(big, CAST(raise_error('no big') AS BIGINT))", True),
+        ("coalesce(unix_date(day), CAST(raise_error('no day') AS INT))", True),
+        ("coalesce(nullif(o, -1), CAST(raise_error('no o') AS INT))", False),
+        ("coalesce(x, CAST(single AS DOUBLE), raise_error('neither'))", False),
+    ],
+)
+def test_an_error_for_null_is_left_out_where_there_is_none(answers, tmp_path, value, is_read):
+    pq.write_table(TABLE, tmp_path / "rows.parquet", row_group_size=7)
+    query = QUERY.replace("FROM rows", f"FROM (SELECT k, o, x, {value} AS y FROM rows)")
+    assert answers(tmp_path / "rows.parquet", query) == is_read
+
+
 def test_strings_written_as_differences(spark, answers, tmp_path):
     names = "concat('a prefix that is long and common to all the values ', lpad(string(id), 8, '0'))"
     rows = spark.range(500).selectExpr(

@@ -58,7 +58,7 @@ __all__ = ["ColumnScope", "Struct", "read"]
 _MOST_DIGITS = 38
 _PRESENT = "Present"
 """The name here of ``coalesce(value, raise_error(…))``."""
-_TOTAL = frozenset({"Cast", "UnixDate", "UnixMicros", "Add", "Multiply", _PRESENT})
+_TOTAL = frozenset({"Cast", "UnixDate", "UnixMicros", "Hour", "Minute", "Add", "Multiply", _PRESENT})
 """Those of the handled expressions that are used for rowtimes, and are NULL only where an operand is."""
 
 
@@ -119,7 +119,7 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
             return scope.structs[of.number].field(place)
     if (null := _null_of(node)) is not None:
         return literal_of(null)
-    if node.name == "Coalesce" and _is_error(node.children[-1]):
+    if node.name == "Coalesce" and len(node.children) == 2 and _is_error(node.children[1]):
         node = SparkNode(_PRESENT, node.fields, node.children[:-1])
     counted = in_minute(node)
     operands = [read(child, scope) for child in (node if counted is None else counted).children]
@@ -310,10 +310,10 @@ def _coalesce(_: SparkNode, operands: Sequence[Typed]) -> Typed:
 
 
 def _present(_: SparkNode, operands: Sequence[Typed]) -> Typed:
-    """A value for which NULL is an error."""
+    """A value for which NULL is an error, and which is never NULL."""
     (value,) = operands
-    doubt = None if value.is_full else "it may be NULL"
-    return over(computed_functions.present, operands, value.kind, value.span, doubt)
+    only(value.is_full)
+    return over(computed_functions.present, operands, value.kind, value.span)
 
 
 def _cast(node: SparkNode, operands: Sequence[Typed]) -> Typed:

@@ -115,7 +115,7 @@ def _scanned(
     gateway: Gateway, planned: PlannedFiles, joined: JoinedTables, schema: pa.Schema, partition: Sequence[str]
 ) -> Scanned:
     plan, tables = (planned.operators, planned.names, planned.kinds), Tables(planned.sides, joined.found)
-    read = only(ComputedReading(*plan, tables=tables).of(schema), schema.names).columns
+    read = only(ComputedReading(*plan, full=planned.names, tables=tables).of(schema), schema.names).columns
     conditions = [condition_of(node) for node in planned.operators if node.name == "Filter"]
     types = {name: planned.kinds[n] for n, name in read.items() if n not in planned.directories}
     files, groups = _files(planned, types, conditions)

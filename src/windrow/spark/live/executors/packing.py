@@ -81,6 +81,7 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
             if malformed is not None:
                 yield _packet(task.buckets[0], json.dumps({"malformed": counted}), malformed)
                 counted += 1
+                read.setdefault((TICKS, json.dumps(order)), _Read())  # for all buckets, which account for all
             ticks = _ticks_in(task, part)
             if ticks:
                 known = read.setdefault((TICKS, json.dumps(order)), _Read())
