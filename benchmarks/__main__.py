@@ -150,7 +150,7 @@ def report_live(
 def report(
     files: Annotated[list[Path], typer.Argument(help="What runs have written.", exists=True, dir_okay=False)],
     section: Annotated[
-        str, typer.Option(help="Of the page: results, chosen, by-date, loops, streams, or patterns.")
+        str, typer.Option(help="Of the page: results, or chosen for some comparisons.")
     ] = "results",
 ) -> None:
     """Write runs into benchmarks/figures.md, in place of the results there."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.live.buckets import in_buckets
-from tests.live.random_logs import COLUMNS, LAGS, admitted, entry, recorded, row
+from tests.live.random_logs import COLUMNS, LAGS, admitted, declared_live, ended, entry, recorded, row
 from tests.live.stepping import law, total
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
@@ -126,6 +126,30 @@ def test_buckets_cuts_parts_and_new_workers_change_nothing(spark, tmp_path_facto
         for name in ("s", "t")
     }
     plan = declared(spark, folder, logs, lag).sql(query).live
+    cuts = data.draw(st.lists(st.floats(0, 1), max_size=3))
+    numbers = st.sets(st.integers(0, 3), max_size=2)
+    forget, again = data.draw(numbers), data.draw(numbers)
+    graph, tables, accounts = in_buckets(spark, plan, logs, cuts, parts, count, forget, again)
+    wanted = recorded(spark, logs, lag).sql(query)
+    assert_same(spark, graph, tables, wanted, is_stream="STREAM" in query)
+    used = {name for _, name, _ in graph.streams}
+    late = sum(sum(one.late.values()) + sum(one.rejected.values()) for one in accounts.values())
+    rows = {name: sum(one[1] is not None for one in logs[name]) for name in used}
+    assert late == sum(rows.values()) - sum(len(admitted(logs[name], lag)) for name in used)
+    assert not any(one.waiting.get(at) for one in accounts.values() for at in range(len(used)))
+
+
+@law(6)
+@given(st.data(), st.sampled_from(LAGS), st.integers(1, 4), st.integers(1, 3))
+@pytest.mark.usefixtures("interpreted", "small")
+def test_several_producers_wait_for_each_other_in_every_bucket(
+    spark, tmp_path_factory, data, lag, count, parts
+):
+    folder = tmp_path_factory.mktemp("several")
+    query = data.draw(st.sampled_from([*QUERIES, *OF_OPERATORS, *IN_ONE_BUCKET]))
+    entries = st.lists(entry, max_size=8)
+    logs = {name: ended([(*data.draw(row), None), *data.draw(entries)]) for name in ("s", "t")}
+    plan = declared_live(spark, folder, logs, lag).sql(query).live
     cuts = data.draw(st.lists(st.floats(0, 1), max_size=3))
     numbers = st.sets(st.integers(0, 3), max_size=2)
     forget, again = data.draw(numbers), data.draw(numbers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import threading
 from collections import Counter
+from functools import partial
 from itertools import pairwise
 
 import pyarrow as pa
@@ -16,7 +17,7 @@ from pyspark.sql import functions as F
 from tests.live.buckets import Stored, in_buckets
 from tests.live.emit_queries import BEGIN, EACH, counted, cut, recorded
 from tests.live.executors.test_executors import declared, one_producer
-from tests.live.random_logs import LAGS, table
+from tests.live.random_logs import COLUMNS, LAGS, entry, table
 from tests.live.stepping import law
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
@@ -133,13 +134,18 @@ def moment(number):
     return int((BEGIN.timestamp() + EACH * (number + 1 + 100 * (number > 3))) * 1_000_000)
 
 
+def is_ticked(plan):
+    """Whether time alone changes something."""
+    return plan.delay or any(plan.catalog.streams[name].live.idle for name in plan.streams)
+
+
 def on_driver(spark, plan, folder, batches, kills, envelope):
     """What the driver gives for the micro-batches of each stream."""
 
     def frames(number):
         def of(steps):
             when = F.lit(moment(number)).cast("bigint")
-            found = {"": spark.range(1).select(when.alias("tick"))} if plan.delay else {}
+            found = {"": spark.range(1).select(when.alias("tick"))} if is_ticked(plan) else {}
             for _, name, stream in steps.streams():
                 made = spark.createDataFrame(table(batches[name][number])).select(*stream.live.columns)
                 found[name] = made.withColumn(PTIME, when)
@@ -183,11 +189,13 @@ def small():
         yield
 
 
-def agree(spark, folder, query, logs, lag, cuts, parts, count, forget, again, envelope=None):
-    """Compare the hosts, and both with the recorded log."""
-    plan = declared(spark, folder, logs, lag).sql(query).live
+def agree(
+    spark, folder, query, logs, lag, cuts, parts, count, forget, again, envelope=None, declare=declared
+):
+    """Compare the hosts."""
+    plan = declare(spark, folder, logs, lag).sql(query).live
     envelope = envelope or plan.envelope
-    edges = [*sorted(cuts), *([1.0] if plan.delay else [])]  # at last nothing comes but a tick
+    edges = [*sorted(cuts), *([1.0] if is_ticked(plan) else [])]  # at last nothing comes but a tick
     bounds = [0.0, *edges, 1.0]
     batches = {
         name: [log[round(low * len(log)) : round(high * len(log))] for low, high in pairwise(bounds)]
@@ -225,6 +233,41 @@ def test_buckets_cuts_parts_and_new_workers_change_nothing(
     folder = tmp_path_factory.mktemp("emit")
     logs = {"s": [*log, END], **({"t": [*other, END]} if query in OF_TWO.values() else {})}
     agree(spark, folder, query, logs, lag, cuts, parts, count, forget, again)
+
+
+def of_several(spark, folder, names, lag, idle=None):
+    """Streams of several producers, which may become idle."""
+    session = Session(spark)
+    for name in names:
+        arriving = spark.readStream.schema(COLUMNS).parquet(str(folder))
+        session.stream(
+            name, arriving, rowtime="ts", unit="seconds", producer="p", bound="b", lag=lag, idle=idle
+        )
+    return session
+
+
+@law(6)
+@given(
+    st.lists(entry, max_size=9),
+    st.lists(entry, max_size=5),
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.sets(st.integers(0, 3), max_size=2),
+    st.sets(st.integers(0, 3), max_size=2),
+    st.sampled_from([*QUERIES.values(), *OF_TWO.values()]),
+    st.sampled_from([None, f"{EACH + 1} seconds"]),
+)
+@pytest.mark.usefixtures("interpreted", "small", "named")
+def test_several_producers_wait_for_each_other_in_every_bucket(
+    spark, tmp_path_factory, log, other, lag, cuts, parts, count, forget, again, query, idle
+):
+    folder = tmp_path_factory.mktemp("several")
+    end = [END, ("b", *END[1:])]
+    logs = {"s": [*log, *end], **({"t": [*other, *end]} if query in OF_TWO.values() else {})}
+    declare = partial(of_several, idle=idle)
+    agree(spark, folder, query, logs, lag, cuts, parts, count, forget, again, declare=declare)
 
 
 LOG = [

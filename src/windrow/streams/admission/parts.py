@@ -119,6 +119,11 @@ class EntrySummary:
         least = self._standing(ordering).bound
         return None if least == NO_BOUND else least
 
+    @property
+    def data(self) -> tuple[int, int, bool]:
+        """The summary for JSON."""
+        return self.seen, self.bound, self.started
+
     def state(self, ordering: Ordering, rows: int, refused: Refused) -> WatermarkState:
         """The state of the stream's watermark, after so many rows of which these were refused."""
         watermark, standing = self.watermark(ordering), self._standing(ordering)

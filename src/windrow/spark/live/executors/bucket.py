@@ -19,14 +19,15 @@ import pyarrow as pa
 
 from windrow.errors import InputError
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
-from windrow.spark.live.executors.bucket_account import BucketAccount, as_data
-from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store
+from windrow.spark.live.executors.bucket_account import BucketAccount
+from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store, StreamMark
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
-from windrow.spark.live.executors.packing import BOUNDED, LATE_AT, LIMIT, SEEN
+from windrow.spark.live.executors.judging import Decisions, Judge, begun_mark, mark_of
+from windrow.spark.live.executors.packing import LATE_AT
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.logs.session_streams import REASON
-from windrow.streams.admission.parts import BatchPart, EntrySummary, judge_part
-from windrow.streams.entries import BEFORE, NO_BOUND, Decision, reasons
+from windrow.streams.admission.several_producers import SharedWatermark
+from windrow.streams.entries import BEFORE, Decision, reasons
 
 __all__ = ["advanced"]
 
@@ -47,8 +48,8 @@ class _Bucket:
         A text that distinguishes this state from that after any other micro-batch.
     number
         The number of micro-batches that it has processed.
-    summaries
-        The watermark information from the entries of each stream.
+    marks
+        The watermark information of each stream.
     now
         The time of the last micro-batch.
     late, rejected, quarantined, quarantined_bounds
@@ -59,7 +60,7 @@ class _Bucket:
 
     token: str
     number: int
-    summaries: dict[int, EntrySummary]
+    marks: dict[int, StreamMark]
     now: int
     late: dict[int, int]
     rejected: dict[int, int]
@@ -109,9 +110,10 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
             notes.append(note)
         else:
             rows.append((note, data))
-    before = _summaries_before(task, bucket, notes)
     now = max([bucket.now + 1, *(note["ptime"] for note in notes)])
-    moment, account = Moment(bucket.number + 1, now, bucket.summaries), BucketAccount(now)
+    judge = Judge(task, bucket.marks, notes, (one for one in rows if "judge" in one[0]), now)
+    _count_bounds_ahead(bucket, notes)
+    moment, account = Moment(bucket.number + 1, now, bucket.marks), BucketAccount(now)
     apart: list[Packet] = []
     for note, data in rows:
         if "malformed" in note:
@@ -125,7 +127,8 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
         side = note["side"]
         place = task.sides[side].stream
         stream = task.streams[place]
-        found = _judge(stream, bucket.state, from_bytes(data), before[place, json.dumps(note["order"])])
+        table = from_bytes(data)
+        found = _judged(bucket.state, table, judge.of(note, place, table))
         wrong = [found.late, bucket.state.take(side, found.admitted, moment)]
         if task.sides[side].is_first:
             _count(bucket, account, place, found.decision)
@@ -138,9 +141,10 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
     store.save(_text(task, life, after, chunks))
     _remember(life, after)
-    account.late, account.rejected, account.summaries = after.late, after.rejected, as_data(after.summaries)
+    account.late, account.rejected, account.marks = after.late, after.rejected, _data(after.marks)
     account.quarantined, account.quarantined_bounds = after.quarantined, after.quarantined_bounds
     after.state.report(account)
+    account.due = _due(task, after.marks, account.due)
     yield account.note, None
     yield from apart
     for start in range(0, 0 if changed is None else changed.num_rows, _ROWS_AT_ONCE):
@@ -151,21 +155,19 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
 # -- a micro-batch -----------------------------------------------------------------------------------------
 
 
-def _summaries_before(
-    task: BucketTask, bucket: _Bucket, notes: list[dict[str, Any]]
-) -> dict[tuple[int, str], EntrySummary]:
-    """The watermark information before each part; the bucket applies that of all parts."""
-    before = {}
-    for place in range(len(task.streams)):
-        summary = bucket.summaries.get(place, EntrySummary())
-        for note in sorted((one for one in notes if one["stream"] == place), key=lambda one: one["order"]):
-            before[place, json.dumps(note["order"])] = summary
-            summary = summary.then(BatchPart(note["seen"], note["bound"], note["highest"]))
-            if note["ahead"]:
-                known = bucket.quarantined_bounds
-                known[place] = known.get(place, 0) + note["ahead"]
-        bucket.summaries[place] = summary
-    return before
+def _count_bounds_ahead(bucket: _Bucket, notes: list[dict[str, Any]]) -> None:
+    """Count the bounds that are too far ahead, in all parts."""
+    known = bucket.quarantined_bounds
+    for note in notes:
+        if note["ahead"]:
+            known[note["stream"]] = known.get(note["stream"], 0) + note["ahead"]
+
+
+def _due(task: BucketTask, marks: Mapping[int, StreamMark], due: int | None) -> int | None:
+    """When the query needs a tick: when changes are due, or the first producer becomes idle."""
+    shared = [(stream, marks[place]) for place, stream in enumerate(task.streams)]
+    times = [mark.due(stream.idle) for stream, mark in shared if isinstance(mark, SharedWatermark)]
+    return min((at for at in (due, *times) if at is not None), default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,22 +179,13 @@ class _Judged:
     decision: npt.NDArray[np.int8]
 
 
-def _judge(stream: TaskStream, state: BucketState, rows: pa.Table, before: EntrySummary) -> _Judged:
-    at, seen = (rows.column(name).to_numpy() for name in (stream.rowtime, SEEN))
-    has_bounds = BOUNDED in rows.column_names
-    bounded = rows.column(BOUNDED).to_numpy() if has_bounds else np.full(len(seen), NO_BOUND)
-    decision, violated = judge_part(stream.ordering, before, at, seen, bounded)
-    if LIMIT in rows.column_names:
-        limits = rows.column(LIMIT).combine_chunks()
-        is_ahead = np.asarray(limits.is_valid())
-        decision[is_ahead] = Decision.QUARANTINED
-        violated = np.where(is_ahead, limits.fill_null(NO_BOUND).to_numpy(zero_copy_only=False), violated)
+def _judged(state: BucketState, rows: pa.Table, found: Decisions) -> _Judged:
+    decision, violated = found.decision, found.violated
     is_estimated = decision == Decision.LATE
     is_late = decision != Decision.ADMITTED
     if state.takes_late:
         is_late &= ~is_estimated
-    # of one producer, the watermark is the bound that such a row is below
-    rows = rows.append_column(BEFORE, pa.array(violated, mask=~is_estimated))
+    rows = rows.append_column(BEFORE, pa.array(found.before, mask=~is_estimated))
     if not is_late.any():
         return _Judged(rows, None, decision)
     late = rows.filter(pa.array(is_late)).append_column(VIOLATED, pa.array(violated[is_late]))
@@ -202,7 +195,8 @@ def _judge(stream: TaskStream, state: BucketState, rows: pa.Table, before: Entry
 
 def _apart(stream: TaskStream, late: pa.Table) -> pa.Table:
     """Late rows in the form in which they are emitted."""
-    table = late.select([*stream.columns.values(), VIOLATED, REASON])
+    producer = [] if stream.producer is None else [stream.producer]
+    table = late.select([*stream.columns.values(), VIOLATED, REASON, *producer])
     at = len(stream.columns)
     return table.add_column(at, LATE_AT, late.column(stream.rowtime))
 
@@ -227,18 +221,18 @@ def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
     """The stored bucket and its name; a bucket without state if there is none."""
     text = store.text()
     if text is None:
-        summaries = {place: EntrySummary() for place in range(len(task.streams))}
-        return uuid.uuid4().hex, _Bucket("", 0, summaries, 0, {}, {}, {}, {}, task.work.begin(task))
+        marks = {place: begun_mark(stream) for place, stream in enumerate(task.streams)}
+        return uuid.uuid4().hex, _Bucket("", 0, marks, 0, {}, {}, {}, {}, task.work.begin(task))
     stored = json.loads(text)
     _refuse_another(task, stored)
     known = _KNOWN.get(stored["life"])
     if known is not None and known.token == stored["token"]:
         return stored["life"], known
     counts = {name: {int(at): count for at, count in stored.get(name, {}).items()} for name in _COUNTS}
-    summaries = {int(place): EntrySummary(*one) for place, one in stored["said"].items()}
+    marks = {int(place): mark_of(one) for place, one in stored["said"].items()}
     state = task.work.again(task, stored["held"], store)
     return stored["life"], _Bucket(
-        stored["token"], stored["number"], summaries, stored["now"], state=state, **counts
+        stored["token"], stored["number"], marks, stored["now"], state=state, **counts
     )
 
 
@@ -257,6 +251,10 @@ def _refuse_another(task: BucketTask, stored: Mapping[str, Any]) -> None:
         )
 
 
+def _data(marks: Mapping[int, StreamMark]) -> dict[int, Any]:
+    return {place: mark.data for place, mark in marks.items()}
+
+
 def _text(task: BucketTask, life: str, bucket: _Bucket, state: Mapping[str, Any]) -> str:
     return json.dumps(
         {
@@ -265,7 +263,7 @@ def _text(task: BucketTask, life: str, bucket: _Bucket, state: Mapping[str, Any]
             "life": life,
             "token": bucket.token,
             "number": bucket.number,
-            "said": as_data(bucket.summaries),
+            "said": _data(bucket.marks),
             "now": bucket.now,
             **{name: getattr(bucket, name) for name in _COUNTS},
             "held": state,

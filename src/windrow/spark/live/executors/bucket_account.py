@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from windrow.streams.admission.parts import EntrySummary
-
-__all__ = ["BucketAccount", "as_data"]
+__all__ = ["BucketAccount"]
 
 
 @dataclass
@@ -38,8 +35,8 @@ class BucketAccount:
         The state of operators in place of rows, and its stored bytes.
     due
         When the query needs a tick, in microseconds, if no entry arrives before; None for never.
-    summaries
-        The watermark information of each stream, as in :class:`windrow.streams.admission.parts.EntrySummary`.
+    marks
+        The watermark information of each stream, which :func:`.judging.mark_of` reads.
     """
 
     now: int = 0
@@ -59,7 +56,7 @@ class BucketAccount:
     groups: int = 0
     stored: int = 0
     due: int | None = None
-    summaries: dict[int, tuple[int, int, bool]] = field(default_factory=dict)
+    marks: dict[int, Any] = field(default_factory=dict)
 
     @property
     def note(self) -> str:
@@ -73,11 +70,6 @@ class BucketAccount:
         if stored.pop("kind") != "account":
             return None
         return BucketAccount(**{name: _by_number(values) for name, values in stored.items()})
-
-
-def as_data(summaries: Mapping[int, EntrySummary]) -> dict[int, tuple[int, int, bool]]:
-    """The watermark information of streams, as data."""
-    return {place: (one.seen, one.bound, one.started) for place, one in summaries.items()}
 
 
 def _by_number(values: Any) -> Any:

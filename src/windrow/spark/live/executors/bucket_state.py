@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from windrow.kernels.operator_state import CARRIED, TABLES, Carried, StateInChun
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.streams.admission.parts import EntrySummary
+from windrow.streams.admission.several_producers import SharedWatermark
 
 __all__ = [
     "BucketState",
@@ -22,9 +23,14 @@ __all__ = [
     "Store",
     "StoredChunks",
     "StoredState",
+    "StreamMark",
     "not_computed",
     "not_here",
 ]
+
+
+StreamMark: TypeAlias = "EntrySummary | SharedWatermark"
+"""The watermark information of a stream."""
 
 
 class Store(Protocol):
@@ -54,7 +60,7 @@ class Moment:
 
     number: int
     now: int
-    summaries: Mapping[int, EntrySummary]
+    marks: Mapping[int, StreamMark]
 
 
 class BucketState(Protocol):

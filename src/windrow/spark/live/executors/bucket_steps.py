@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, CommittedBatch
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
+from windrow.spark.live.executors.judging import mark_of
 from windrow.spark.live.executors.packets import Graph
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
@@ -24,7 +25,8 @@ from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of, timed_state_of
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.streams import Position
-from windrow.streams.admission.parts import EntrySummary, Refused
+from windrow.streams.admission.parts import Refused
+from windrow.streams.admission.several_producers import SharedWatermark
 
 __all__ = ["ExecutorSteps"]
 
@@ -218,7 +220,9 @@ class ExecutorSteps(Steps[_Packets]):
             return before or Position("")
         stream = self._graph.streams[place][2]
         assert stream.live is not None
-        summary = EntrySummary(*known[0].summaries[place])  # all buckets know the same
+        mark = mark_of(known[0].marks[place])  # all buckets know the same
+        if isinstance(mark, SharedWatermark):
+            return Position("", watermark=mark.state)
         late, rejected, quarantined = (
             sum(getattr(one, name).get(place, 0) for one in known)
             for name in ("late", "rejected", "quarantined")
@@ -226,7 +230,7 @@ class ExecutorSteps(Steps[_Packets]):
         refused = Refused(late, rejected, quarantined, known[0].quarantined_bounds.get(place, 0))
         rows_in = sum(one.arrived.get(place, 0) for one in known)
         in_all = rows_in if before is None else rows_in + before.watermark.admitted + before.watermark.refused
-        return Position("", watermark=summary.state(stream.live.ordering, in_all, refused))
+        return Position("", watermark=mark.state(stream.live.ordering, in_all, refused))
 
     def _late_in_all(self, positions: Mapping[str, Position], accounts: Sequence[BucketAccount]) -> int:
         """How many of the rows so far are late: with EMIT, rows below an estimated watermark alone

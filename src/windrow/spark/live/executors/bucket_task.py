@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from windrow.kernels.dividing import DerivedKey
-from windrow.spark.live.executors.bucket_state import BucketState, Store
+from windrow.spark.live.executors.bucket_state import BucketState, Store, StreamMark
 from windrow.streams import Ordering
-from windrow.streams.admission.parts import EntrySummary
 from windrow.streams.entries import FOREVER
 
 __all__ = ["BucketTask", "TaskSide", "TaskStream", "Work"]
@@ -33,6 +32,10 @@ class TaskStream:
         The columns of entries with rowtime, processing time and bound; the last is None without bounds.
     columns
         The columns of the stream, and their names in entries.
+    producer
+        The column of entries with the producer; None for a stream of one.
+    idle
+        After how many microseconds without entries a producer is idle; None for never.
     """
 
     name: str
@@ -43,6 +46,8 @@ class TaskStream:
     ptime: str
     bound: str | None
     columns: Mapping[str, str]
+    producer: str | None = None
+    idle: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,10 +100,10 @@ class BucketTask:
         The column of the stream's number; None if there is one stream.
     tick
         The column of entries that have only a processing time; None if there are none.
-    malformed
-        The column with what is reported of malformed entries; None if these are errors.
     buckets
         The numbers of the buckets, each of which Spark assigns to a different task.
+    malformed
+        The column with what is reported of malformed entries; None if these are errors.
     """
 
     query: str
@@ -108,14 +113,14 @@ class BucketTask:
     origin: tuple[str, ...]
     stream: str | None
     tick: str | None
-    malformed: str | None
     buckets: tuple[int, ...]
+    malformed: str | None = None
 
-    def frontier(self, summaries: Mapping[int, EntrySummary]) -> int | None:
+    def frontier(self, marks: Mapping[int, StreamMark]) -> int | None:
         """The instant before which no more rows arrive, in ticks of the query's time scale."""
         reached = []
         for place, stream in enumerate(self.streams):
-            watermark = summaries[place].watermark(stream.ordering)
+            watermark = marks[place].watermark(stream.ordering)
             if watermark is None:
                 return None
             reached.append(FOREVER if watermark == FOREVER else watermark * stream.ticks)

@@ -113,7 +113,7 @@ class ClauseInBucket:
         """The windows or matches that are final, as the kernel emits them."""
         admitted, self.admitted = self.admitted, []
         new_rows = pa.concat_tables([self.work.schema.empty_table(), *admitted])
-        until, kernel = self.task.frontier(moment.summaries), self.work.kernel
+        until, kernel = self.task.frontier(moment.marks), self.work.kernel
         moves = until is not None and (self.frontier is None or until > self.frontier)
         is_due = rows_before(until) if moves and until is not None else None
         due, self.waits = self.waits.due(new_rows, is_due, moment.number)

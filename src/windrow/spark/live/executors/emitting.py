@@ -293,7 +293,7 @@ class Emitting:
         moved = []
         for place, stream in enumerate(self.task.streams):
             scale, known = (
-                moment.summaries[place].watermark(stream.ordering),
+                moment.marks[place].watermark(stream.ordering),
                 self.known.setdefault(stream.name, []),
             )
             if scale is not None and (not known or known[-1][1] != scale):

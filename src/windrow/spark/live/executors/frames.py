@@ -37,11 +37,11 @@ def streaming(plan: LivePlan) -> DataFrame:
         )
     if graph.waits:
         raise UsageError(
-            "the relation is live and emits changes when their delay is over, even if no rows arrive: as a"
-            " streaming DataFrame it would wait for the next row",
+            "the relation is live and emits changes when their delay is over or a producer becomes idle, even"
+            " if no rows arrive: as a streaming DataFrame it would wait for the next row",
             condition="LIVE_RELATION",
-            hint="leave AFTER DELAY out, or start it: relation.start('folder', checkpoint='folder of its"
-            " own')",
+            hint="leave AFTER DELAY out, and IDLE of streams; or start it: relation.start('folder',"
+            " checkpoint='folder of its own')",
         )
     return graph.changes(graph.packets())
 

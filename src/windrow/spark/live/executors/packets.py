@@ -93,8 +93,9 @@ class Graph:
 
     @property
     def waits(self) -> bool:
-        """Whether time alone causes changes, so that the query needs ticks."""
-        return False
+        """Whether time alone causes changes, so that the query needs ticks: producers become idle."""
+        lives = [stream.live for _, _, stream in self.streams]
+        return any(live is not None and live.idle and PRODUCER in live.declared for live in lives)
 
     @property
     def needs_checkpoint(self) -> str | None:
@@ -173,12 +174,16 @@ class Graph:
         schema = StructType([field for field in stream.frame.schema if field.name in stream.columns])
         whole = StructType([*schema.fields]).add(LATE_AT, LongType()).add(VIOLATED, LongType())
         whole = whole.add(REASON, StringType())
+        assert stream.live is not None
+        has_producer = PRODUCER in stream.live.declared
+        whole = whole.add(PRODUCER, StringType()) if has_producer else whole
         made = map_in_arrow(
             packets,
             in_worker(lambda batches, _: late_rows(place, batches), self.plan.text),
             numbered(whole),
         )
-        return made.toDF(*whole.names).withColumnRenamed(LATE_AT, ROWTIME).withColumn(PRODUCER, F.lit(""))
+        late = made.toDF(*whole.names).withColumnRenamed(LATE_AT, ROWTIME)
+        return late if has_producer else late.withColumn(PRODUCER, F.lit(""))
 
     def malformed(self, packets: DataFrame) -> DataFrame:
         """The malformed entries, from packets."""
@@ -219,7 +224,10 @@ class Graph:
             ticks = stream.scale.nanoseconds // own.nanoseconds
             visible = {column: inside(at, column) for column in stream.columns}
             of_time = inside(at, ROWTIME), inside(at, PTIME)
-            streams.append(TaskStream(name, at, live.ordering, ticks, *of_time, bound, visible))
+            producer = inside(at, PRODUCER) if PRODUCER in live.declared else None
+            streams.append(
+                TaskStream(name, at, live.ordering, ticks, *of_time, bound, visible, producer, live.idle)
+            )
         places, seen, sides = {name: at for at, name, _ in self.streams}, set[int](), []
         for side, retained in zip(self.sides, columns, strict=True):
             place = places[side.stream]
@@ -234,13 +242,14 @@ class Graph:
             tuple(name for name in ORIGIN if name in frame.columns),
             STREAM if len(streams) > 1 or tick in frame.columns else None,
             tick if tick in frame.columns else None,
-            MALFORMED if MALFORMED in frame.columns else None,
             tuple(first_of_each(self.buckets if any(side.key for side in self.sides) else 1).tolist()),
+            MALFORMED if MALFORMED in frame.columns else None,
         )
         besides = (task.stream, task.tick, task.malformed)
         wanted = [*task.origin, *(name for name in besides if name is not None)]
         for one in task.streams:
-            wanted += [one.rowtime, one.ptime, *([] if one.bound is None else [one.bound])]
+            wanted += [one.rowtime, one.ptime]
+            wanted += [name for name in (one.bound, one.producer) if name is not None]
             wanted += one.columns.values()
         for each in task.sides:
             wanted += each.columns.values()

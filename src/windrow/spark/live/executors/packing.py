@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -21,11 +21,12 @@ from windrow.spark.live.executors.bucket_state import not_computed
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.input.entry_columns import TICKS
-from windrow.spark.logs.session_streams import REASON
+from windrow.spark.logs.live_source import BOUND, PRODUCER, PTIME
+from windrow.spark.logs.session_streams import REASON, ROWTIME
 from windrow.streams.admission.parts import Ahead, BatchPart
 from windrow.streams.entries import NO_BOUND, Decision, reasons
 
-__all__ = ["BOUNDED", "BUCKET", "DATA", "LATE_AT", "LIMIT", "NOTE", "PACKETS", "SEEN", "pack"]
+__all__ = ["BOUNDED", "BUCKET", "DATA", "INDEX", "LATE_AT", "LIMIT", "NOTE", "PACKETS", "SEEN", "pack"]
 
 BUCKET, NOTE, DATA = "bucket", "note", "data"
 PACKETS = f"{BUCKET} int, {NOTE} string, {DATA} binary"
@@ -35,6 +36,8 @@ SEEN, BOUNDED = "__seen", "__promised"
 """The watermark information before a row within its part."""
 LIMIT = "__limit"
 """The greatest allowed rowtime of a row that is too far ahead of its processing time; otherwise NULL."""
+INDEX = "__index"
+"""The place of a row among the entries that its bucket judges."""
 LATE_AT = "__late_at"
 """The rowtime of a late row."""
 
@@ -193,12 +196,17 @@ def _packed(
             yield _packet(task.buckets[0], note, _bounds_ahead(stream, entries, bounds, ahead))
             read.ahead += int(ahead.bounds.sum())
             bounds = np.where(ahead.bounds, NO_BOUND, bounds)
-    read.summary, seen, bounded = read.summary.read(rowtimes, bounds)
+    greatest = {}
+    if stream.producer is None:
+        read.summary, seen, bounded = read.summary.read(rowtimes, bounds)
+        greatest = {SEEN: seen} if bounds is None else {SEEN: seen, BOUNDED: bounded}
+    else:
+        greatest, limit = {INDEX: np.arange(len(is_row))}, {}
+        yield _for_all(task, {"judge": place, "order": order, "place": counted}, _control(stream, entries))
     for at, side in enumerate(task.sides):
         if side.stream != place:
             continue
         columns = {name: entries.column(name) for name in _travelling(task, side)}
-        greatest = {SEEN: seen} if bounds is None else {SEEN: seen, BOUNDED: bounded}
         table = pa.table({**columns, **greatest, **(limit if side.is_first else {})})
         # a row too far ahead is nothing but a late row of the first side
         chosen = is_row if ahead is None or side.is_first else is_row & ~ahead.rows
@@ -211,12 +219,31 @@ def _packed(
         yield _packets(np.array(buckets, np.int32), pa.array([note] * len(buckets), pa.string()), data)
 
 
+def _control(stream: TaskStream, entries: pa.Table) -> pa.Table:
+    """What all buckets judge entries by."""
+    assert stream.producer is not None
+    nothing = pa.nulls(len(entries), pa.int64())
+    return pa.table(
+        {
+            ROWTIME: entries.column(stream.rowtime),
+            BOUND: nothing if stream.bound is None else entries.column(stream.bound),
+            PRODUCER: entries.column(stream.producer),
+            PTIME: entries.column(stream.ptime),
+        }
+    )
+
+
 def _bounds_ahead(stream: TaskStream, entries: pa.Table, bounds: Ints, ahead: Ahead) -> pa.Table:
     """The bounds that are too far ahead, in the form of late rows."""
     at, limits = bounds[ahead.bounds], ahead.limits[ahead.bounds]
     why = reasons(np.full(len(at), Decision.QUARANTINED), limits, np.zeros(len(at), bool))
     nothing = {name: pa.nulls(len(at), entries.schema.field(name).type) for name in stream.columns.values()}
-    return pa.table({**nothing, LATE_AT: at, VIOLATED: limits, REASON: why})
+    found = pa.table({**nothing, LATE_AT: at, VIOLATED: limits, REASON: why})
+    if stream.producer is None:
+        return found
+    return found.append_column(
+        stream.producer, entries.column(stream.producer).filter(pa.array(ahead.bounds))
+    )
 
 
 def _travelling(task: BucketTask, side: TaskSide) -> list[str]:
@@ -224,7 +251,8 @@ def _travelling(task: BucketTask, side: TaskSide) -> list[str]:
     too.
     """
     stream = task.streams[side.stream]
-    whole = stream.columns.values() if side.is_first else ()
+    producer = [] if stream.producer is None else [stream.producer]
+    whole = (*stream.columns.values(), *producer) if side.is_first else ()
     return list(dict.fromkeys([stream.rowtime, *side.columns.values(), *whole]))
 
 
@@ -261,6 +289,13 @@ def _key(side: TaskSide, key: str | DerivedKey, rows: pa.Table) -> pa.ChunkedArr
     if found is None:
         raise not_computed()
     return found
+
+
+def _for_all(task: BucketTask, note: Mapping[str, Any], table: pa.Table) -> pa.RecordBatch:
+    """A packet for each bucket."""
+    count, data = len(task.buckets), to_bytes(table)
+    notes = pa.array([json.dumps(note)] * count, pa.string())
+    return _packets(np.array(task.buckets, np.int32), notes, [data] * count)
 
 
 def _packet(bucket: int, note: str, table: pa.Table) -> pa.RecordBatch:

@@ -174,7 +174,7 @@ class Windowed:
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """Rows with `ENTER` and `LEAVE`; those present before enter at `EARLIER`."""
         new_tables, self.new_tables = self.new_tables, [[] for _ in self.windows]
-        until = self.task.frontier(moment.summaries)
+        until = self.task.frontier(moment.marks)
         if self.work.passes_on:
             return self._passed(new_tables[0], account, moment.number, until)
         for one, tables in zip(self.windows, new_tables, strict=True):

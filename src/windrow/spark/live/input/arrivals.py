@@ -34,7 +34,7 @@ from windrow.streams.entries import (
 from windrow.streams.log_position import Punctuations, Watermarks, judge, new_punctuations
 from windrow.streams.punctuation_json import pattern_of
 
-__all__ = ["VIOLATED", "Arrivals", "arrivals"]
+__all__ = ["VIOLATED", "Arrivals", "arrivals", "decided_one_by_one", "entries_in", "with_idle"]
 
 VIOLATED = "__violated"
 """The bound that a late row violates; NULL if it matches a punctuation. For a row too far ahead, the greatest
@@ -239,16 +239,16 @@ def _judge_rows(
     """Judge the rows of a streaming DataFrame; then let producers that were silent for too long be idle."""
     source = stream.live
     assert source is not None
-    entries, places = _entries(name, stream, control, rows)
-    decided = _advanced(position.watermark, source.ordering, entries)
+    entries, places = entries_in(name, control, rows, stream.rowtime)
+    decided = decided_one_by_one(position.watermark, source.ordering, entries)
     is_row = entries.kind == EntryKind.ROW
-    after = replace(position, watermark=_silent(decided.state, source, now))
+    after = replace(position, watermark=with_idle(decided.state, source.ordering, source.idle, now))
     bounds = _bounds_of(entries, places, decided.decision, decided.violated)
     decisions = (decided.decision[is_row], decided.violated[is_row], decided.before[is_row])
     return _Judged(places[is_row], *decisions, after, bounds=bounds)
 
 
-def _advanced(state: WatermarkState, ordering: Ordering, entries: Entries) -> Decided:
+def decided_one_by_one(state: WatermarkState, ordering: Ordering, entries: Entries) -> Decided:
     """The decisions about entries. With punctuations, each entry that opens a producer is judged apart: the
     decisions about later ones depend on it.
     """
@@ -271,10 +271,20 @@ def _advanced(state: WatermarkState, ordering: Ordering, entries: Entries) -> De
     return Decided(decision, violated, state, np.concatenate([nothing, *(part.before for part in parts)]))
 
 
-def _entries(
-    name: str, stream: Stream, control: pa.Table, rows: pa.Table | None
-) -> tuple[Entries, np.ndarray]:
-    """The entries, with the place of each: a row comes before its own punctuation and bound."""
+def entries_in(
+    name: str, control: pa.Table, rows: pa.Table | None = None, rowtime: str | None = None
+) -> tuple[Entries, Ints]:
+    """The entries of a stream, with the place of each: a row comes before its own punctuation and bound.
+
+    Parameters
+    ----------
+    name
+        The stream.
+    control
+        `ROWTIME`, `BOUND`, `PRODUCER`, `PTIME`, `PLACE`, maybe `PATTERN`.
+    rows, rowtime
+        The columns of the rows and that of the rowtime, for patterns.
+    """
     columns = {column: control.column(column) for column in control.column_names}
     has_rowtime, has_bound = (columns[column].is_valid().to_numpy() for column in (ROWTIME, BOUND))
     texts = columns.get(PATTERN)
@@ -315,24 +325,22 @@ def _entries(
         known = {text: pattern.to_json() for text, pattern in patterns.items()}
         made = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
         patterns_of = made if has_pattern.any() else None
-        instants = {text: _instant_of(pattern, stream) for text, pattern in patterns.items()}
+        instants = {text: _instant_of(pattern, rowtime) for text, pattern in patterns.items()}
         of_each = np.array([instants.get(text, 0) for text in texts.to_pylist()], np.int64)
         at = np.where(entries.kind == EntryKind.PATTERN, of_each[which], entries.at)
         entries = replace(entries, at=at, patterns=patterns_of, rows=rows.take(pa.array(which)))
     return entries, columns[PLACE].to_numpy()[which]
 
 
-def _instant_of(pattern: Pattern, stream: Stream) -> int:
+def _instant_of(pattern: Pattern, rowtime: str | None) -> int:
     """The instant of a pattern that is a bound; 0 for others."""
-    bound = None if stream.rowtime is None else bound_of(pattern, stream.rowtime)
+    bound = None if rowtime is None else bound_of(pattern, rowtime)
     return 0 if bound is None else bound
 
 
-def _silent(state: WatermarkState, source: LiveSource, now: int) -> WatermarkState:
-    """The state after producers that were silent for too long have become idle."""
-    if source.idle is None:
+def with_idle(state: WatermarkState, ordering: Ordering, idle: int | None, now: int) -> WatermarkState:
+    """The state after producers that were silent for too many microseconds have become idle."""
+    if idle is None:
         return state
-    names = state.silent(now, source.idle)
-    return advance(
-        state, source.ordering, Entries.of([(EntryKind.IDLE, name, 0, now) for name in names])
-    ).state
+    names = state.silent(now, idle)
+    return advance(state, ordering, Entries.of([(EntryKind.IDLE, name, 0, now) for name in names])).state

@@ -121,7 +121,7 @@ class EmitGraph(Graph):
     @property
     def waits(self) -> bool:
         """Whether time alone causes changes, so that the query needs ticks."""
-        return self._program.delay is not None
+        return self._program.delay is not None or super().waits
 
     @property
     def _program(self) -> EmitProgram:

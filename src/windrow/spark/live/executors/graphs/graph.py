@@ -11,7 +11,6 @@ from windrow.spark.live.micro_batches.around_clause import why_not_one_clause
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
-from windrow.spark.logs.live_source import PRODUCER
 from windrow.spark.logs.session_streams import Stream
 from windrow.streams.entries import PATTERN
 
@@ -57,8 +56,6 @@ def _why_not_stream(stream: Stream) -> str | None:
     assert live is not None
     if live.identity:
         return "a named stream"
-    if PRODUCER in live.declared:
-        return "a stream of several producers"
     return "punctuation" if PATTERN in live.declared else None
 
 
