@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
@@ -259,6 +259,7 @@ def of_several(spark, folder, names, lag, idle=None):
     st.sampled_from([*QUERIES.values(), *OF_TWO.values()]),
     st.sampled_from([None, f"{EACH + 1} seconds"]),
 )
+@example([], [], None, [0.0], 1, 1, set(), set(), QUERIES["all rows after a delay"], None)
 @pytest.mark.usefixtures("interpreted", "small", "named")
 def test_several_producers_wait_for_each_other_in_every_bucket(
     spark, tmp_path_factory, log, other, lag, cuts, parts, count, forget, again, query, idle

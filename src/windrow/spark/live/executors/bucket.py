@@ -25,6 +25,7 @@ from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
 from windrow.spark.live.executors.judging import Decisions, Judge, begun_mark, mark_of
 from windrow.spark.live.executors.packing import LATE_AT
 from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.input.entry_columns import TICKS
 from windrow.spark.logs.session_streams import REASON
 from windrow.streams.admission.several_producers import SharedWatermark
 from windrow.streams.entries import BEFORE, Decision, reasons
@@ -113,7 +114,8 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
     now = max([bucket.now + 1, *(note["ptime"] for note in notes)])
     judge = Judge(task, bucket.marks, notes, (one for one in rows if "judge" in one[0]), now)
     _count_bounds_ahead(bucket, notes)
-    moment, account = Moment(bucket.number + 1, now, bucket.marks), BucketAccount(now)
+    has_entries = any(note["stream"] != TICKS for note in notes)
+    moment, account = Moment(bucket.number + 1, now, bucket.marks, has_entries), BucketAccount(now)
     apart: list[Packet] = []
     for note, data in rows:
         if "malformed" in note:

@@ -54,13 +54,24 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class Moment:
-    """A micro-batch: its number, its time in microseconds, and the watermark information of streams by its
-    end.
+    """A micro-batch.
+
+    Attributes
+    ----------
+    number
+        Its number.
+    now
+        Its time, in microseconds.
+    marks
+        The watermark information of streams by its end.
+    has_entries
+        Whether any bucket has an entry, and not only ticks.
     """
 
     number: int
     now: int
     marks: Mapping[int, StreamMark]
+    has_entries: bool
 
 
 class BucketState(Protocol):

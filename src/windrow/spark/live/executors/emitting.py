@@ -221,6 +221,8 @@ class Emitting:
 
     def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
         """The output up to the time of the micro-batch."""
+        if self.origin is None and not moment.has_entries:  # processing time begins with the first entry
+            return None
         new_tables, self.new_tables = self.new_tables, [[] for _ in self.windows]
         late, self.late = self.late, 0
         rows = [
