@@ -502,6 +502,14 @@ def test_a_streaming_dataframe_has_nobody_who_ticks(session):
     assert refused.value.hint.startswith("leave AFTER DELAY out")
 
 
+def test_a_streaming_dataframe_does_not_notice_that_a_producer_is_idle(spark, tmp_path):
+    relation = of_several(spark, tmp_path, ["s"], 1, "3 seconds").sql("SELECT k, v FROM s [RANGE 3 SECONDS]")
+    for ask in (lambda: relation.df, lambda: relation.late.df):
+        with pytest.raises(UsageError, match="a producer becomes idle") as refused:
+            ask()
+        assert refused.value.condition == "LIVE_RELATION"
+
+
 REFUSED = {
     "SELECT k, wend, COUNT(*) AS n FROM SESSION(TABLE s PARTITION BY k, DESCRIPTOR(at), INTERVAL 1 MINUTE) "
     "GROUP BY k, wend EMIT STREAM AFTER DELAY INTERVAL 1 MINUTE": "AFTER DELAY over retained rows",

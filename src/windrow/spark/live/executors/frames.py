@@ -36,13 +36,7 @@ def streaming(plan: LivePlan) -> DataFrame:
             hint="start it: relation.start('folder', checkpoint='folder of its own')",
         )
     if graph.waits:
-        raise UsageError(
-            "the relation is live and emits changes when their delay is over or a producer becomes idle, even"
-            " if no rows arrive: as a streaming DataFrame it would wait for the next row",
-            condition="LIVE_RELATION",
-            hint="leave AFTER DELAY out, and IDLE of streams; or start it: relation.start('folder',"
-            " checkpoint='folder of its own')",
-        )
+        raise _waiting()
     return graph.changes(graph.packets())
 
 
@@ -71,7 +65,20 @@ def _late(plan: LivePlan, name: str) -> DataFrame:
         whole = ContinuousPlan(plan.gateway, plan.catalog, frozenset([name]), reader, query)
         place = 0
     graph = graph_of(whole)
+    if graph.has_idle_producers:
+        raise _waiting()
     return late_columns(name, plan.catalog.streams[name], graph.late(graph.packets(), place))
+
+
+def _waiting() -> UsageError:
+    """The error for a query that needs ticks, which a streaming DataFrame does not have."""
+    return UsageError(
+        "the relation is live and emits changes when their delay is over or a producer becomes idle, even if"
+        " no rows arrive: as a streaming DataFrame it would wait for the next row",
+        condition="LIVE_RELATION",
+        hint="leave AFTER DELAY out, and IDLE of streams; or start it: relation.start('folder',"
+        " checkpoint='folder of its own')",
+    )
 
 
 def _refuse_other(plan: LivePlan) -> None:

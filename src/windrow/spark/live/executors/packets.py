@@ -93,7 +93,12 @@ class Graph:
 
     @property
     def waits(self) -> bool:
-        """Whether time alone causes changes, so that the query needs ticks: producers become idle."""
+        """Whether time alone causes changes, so that the query needs ticks."""
+        return self.has_idle_producers
+
+    @property
+    def has_idle_producers(self) -> bool:
+        """Whether producers become idle as time passes, for which other producers do not wait."""
         lives = [stream.live for _, _, stream in self.streams]
         return any(live is not None and live.idle and PRODUCER in live.declared for live in lives)
 
