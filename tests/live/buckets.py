@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 from itertools import pairwise
 
+from hypothesis import strategies as st
 from pyspark import cloudpickle
 from pyspark.sql import functions as F
 
-from tests.live.random_logs import table
+from tests.live.random_logs import LAGS, table
 from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.bucket_account import BucketAccount
@@ -16,7 +17,17 @@ from windrow.spark.live.executors.graphs.graph import graph_of
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
 from windrow.spark.logs.live_source import PTIME
 
-__all__ = ["Stored", "in_buckets"]
+__all__ = ["LAG_AND_CUTS", "Stored", "in_buckets"]
+
+LAG_AND_CUTS = (
+    st.sampled_from(LAGS),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.integers(1, 3),
+    st.integers(1, 4),
+    st.sets(st.integers(0, 3), max_size=2),
+    st.sets(st.integers(0, 3), max_size=2),
+)
+"""A lag, and `cuts`, `parts`, `count`, `forget` and `again` of :func:`in_buckets`."""
 
 
 class Stored:

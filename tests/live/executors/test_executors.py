@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.live.buckets import in_buckets
-from tests.live.random_logs import COLUMNS, LAGS, admitted, declared_live, ended, entry, recorded, row
+from tests.live.buckets import LAG_AND_CUTS, in_buckets
+from tests.live.random_logs import COLUMNS, admitted, declared_live, ended, entry, recorded, row
 from tests.live.stepping import law, total
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
@@ -114,45 +114,37 @@ def small():
         yield
 
 
+OF_WINDOWS = st.sampled_from([*QUERIES, *OF_OPERATORS, *IN_ONE_BUCKET])
+BEGUN = row.map(lambda found: (*found, None))
+"""The first entry of a log: before its first row a stream has no watermark."""
+
+
 @law(6)
-@given(st.data(), st.sampled_from(LAGS), st.integers(1, 4), st.integers(1, 3))
+@given(st.data(), *LAG_AND_CUTS, OF_WINDOWS)
 @pytest.mark.usefixtures("interpreted", "small")
-def test_buckets_cuts_parts_and_new_workers_change_nothing(spark, tmp_path_factory, data, lag, count, parts):
-    folder = tmp_path_factory.mktemp("executors")
-    query = data.draw(st.sampled_from([*QUERIES, *OF_OPERATORS, *IN_ONE_BUCKET]))
-    end = ("a", None, None, None, FOREVER)  # before its first row a stream has no clock
-    logs = {
-        name: [("a", *data.draw(row)[1:], None), *data.draw(st.lists(one_producer, max_size=7)), end]
-        for name in ("s", "t")
-    }
-    plan = declared(spark, folder, logs, lag).sql(query).live
-    cuts = data.draw(st.lists(st.floats(0, 1), max_size=3))
-    numbers = st.sets(st.integers(0, 3), max_size=2)
-    forget, again = data.draw(numbers), data.draw(numbers)
-    graph, tables, accounts = in_buckets(spark, plan, logs, cuts, parts, count, forget, again)
-    wanted = recorded(spark, logs, lag).sql(query)
-    assert_same(spark, graph, tables, wanted, is_stream="STREAM" in query)
-    used = {name for _, name, _ in graph.streams}
-    late = sum(sum(one.late.values()) + sum(one.rejected.values()) for one in accounts.values())
-    rows = {name: sum(one[1] is not None for one in logs[name]) for name in used}
-    assert late == sum(rows.values()) - sum(len(admitted(logs[name], lag)) for name in used)
-    assert not any(one.waiting.get(at) for one in accounts.values() for at in range(len(used)))
+def test_buckets_cuts_parts_and_new_workers_change_nothing(
+    spark, tmp_path_factory, data, lag, cuts, parts, count, forget, again, query
+):
+    entries = st.tuples(BEGUN, st.lists(entry, max_size=7)).map(lambda found: [found[0], *found[1]])
+    logs = {name: ended([("a", *one[1:]) for one in data.draw(entries)]) for name in ("s", "t")}
+    plan = declared(spark, tmp_path_factory.mktemp("executors"), logs, lag).sql(query).live
+    assert_as_recorded(spark, plan, logs, lag, cuts, parts, count, forget, again, query)
 
 
 @law(6)
-@given(st.data(), st.sampled_from(LAGS), st.integers(1, 4), st.integers(1, 3))
+@given(st.data(), *LAG_AND_CUTS, OF_WINDOWS)
 @pytest.mark.usefixtures("interpreted", "small")
 def test_several_producers_wait_for_each_other_in_every_bucket(
-    spark, tmp_path_factory, data, lag, count, parts
+    spark, tmp_path_factory, data, lag, cuts, parts, count, forget, again, query
 ):
-    folder = tmp_path_factory.mktemp("several")
-    query = data.draw(st.sampled_from([*QUERIES, *OF_OPERATORS, *IN_ONE_BUCKET]))
-    entries = st.lists(entry, max_size=8)
-    logs = {name: ended([(*data.draw(row), None), *data.draw(entries)]) for name in ("s", "t")}
-    plan = declared_live(spark, folder, logs, lag).sql(query).live
-    cuts = data.draw(st.lists(st.floats(0, 1), max_size=3))
-    numbers = st.sets(st.integers(0, 3), max_size=2)
-    forget, again = data.draw(numbers), data.draw(numbers)
+    entries = st.tuples(BEGUN, st.lists(entry, max_size=8)).map(lambda found: [found[0], *found[1]])
+    logs = {name: ended(data.draw(entries)) for name in ("s", "t")}
+    plan = declared_live(spark, tmp_path_factory.mktemp("several"), logs, lag).sql(query).live
+    assert_as_recorded(spark, plan, logs, lag, cuts, parts, count, forget, again, query)
+
+
+def assert_as_recorded(spark, plan, logs, lag, cuts, parts, count, forget, again, query):
+    """That buckets give what the recorded log gives, and account for all rows."""
     graph, tables, accounts = in_buckets(spark, plan, logs, cuts, parts, count, forget, again)
     wanted = recorded(spark, logs, lag).sql(query)
     assert_same(spark, graph, tables, wanted, is_stream="STREAM" in query)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tests.live.buckets import in_buckets
+from tests.live.buckets import LAG_AND_CUTS, in_buckets
 from tests.live.executors.test_executors import (
     declared,
     on_executors,
@@ -17,7 +17,7 @@ from tests.live.executors.test_executors import (
     written,
 )
 from tests.live.random_clauses import ORDER, sequences
-from tests.live.random_logs import LAGS, admitted, row, table
+from tests.live.random_logs import admitted, declared_live, ended, entry, row, table
 from tests.live.stepping import in_micro_batches, law, rows_of
 from windrow import Memory, Session
 from windrow.errors import NotSupportedError, UsageError
@@ -89,8 +89,10 @@ def on_driver(spark, plan, folder, log, cuts):
     return [rows_of([one]) for one in tables], progress
 
 
-def assert_as_on_the_driver(spark, folder, log, lag, query, cuts, parts, count, forget, again):
-    plan = declared(spark, folder, ["s"], lag).sql(query).live
+def assert_as_on_the_driver(
+    spark, folder, log, lag, query, cuts, parts, count, forget, again, declare=declared
+):
+    plan = declare(spark, folder, ["s"], lag).sql(query).live
     graph, tables, accounts = in_buckets(spark, plan, {"s": log}, cuts, parts, count, forget, again)
     found = emitted(spark, graph, tables)
     wanted, progress = on_driver(spark, plan, folder, log, cuts)
@@ -109,12 +111,7 @@ def assert_as_on_the_driver(spark, folder, log, lag, query, cuts, parts, count, 
 @given(
     row,
     st.lists(one_producer, max_size=7),
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=3),
-    st.integers(1, 3),
-    st.integers(1, 4),
-    st.sets(st.integers(0, 3), max_size=2),
-    st.sets(st.integers(0, 3), max_size=2),
+    *LAG_AND_CUTS,
     sequences(),
 )
 @example(LOG[0][:4], LOG[1:], 2, [0.3, 0.6, 0.8], 2, 3, {1, 3}, {2}, WRITTEN[0])
@@ -130,6 +127,18 @@ def test_buckets_cuts_parts_and_new_workers_change_nothing(
     folder = tmp_path_factory.mktemp("executors")
     log = [("a", *first[1:], None), *others, END]  # before its first row a stream has no clock
     assert_as_on_the_driver(spark, folder, log, lag, query, cuts, parts, count, forget, again)
+
+
+@law(6)
+@given(row, st.lists(entry, max_size=8), *LAG_AND_CUTS, sequences())
+@pytest.mark.usefixtures("interpreted", "small", "few_in_a_chunk")
+def test_several_producers_wait_for_each_other_in_every_bucket(
+    spark, tmp_path_factory, first, others, lag, cuts, parts, count, forget, again, query
+):
+    folder, log = tmp_path_factory.mktemp("several"), ended([(*first, None), *others])
+    assert_as_on_the_driver(
+        spark, folder, log, lag, query, cuts, parts, count, forget, again, declare=declared_live
+    )
 
 
 PER_KEY = (

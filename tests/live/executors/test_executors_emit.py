@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from tests.live.buckets import Stored, in_buckets
+from tests.live.buckets import LAG_AND_CUTS, Stored, in_buckets
 from tests.live.emit_queries import BEGIN, EACH, counted, cut, recorded
 from tests.live.executors.test_executors import declared, one_producer
-from tests.live.random_logs import COLUMNS, LAGS, entry, table
+from tests.live.random_logs import COLUMNS, entry, table
 from tests.live.stepping import law
 from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
@@ -218,12 +218,7 @@ def agree(
 @given(
     st.lists(one_producer, max_size=9),
     st.lists(one_producer, max_size=5),
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=3),
-    st.integers(1, 3),
-    st.integers(1, 4),
-    st.sets(st.integers(0, 3), max_size=2),
-    st.sets(st.integers(0, 3), max_size=2),
+    *LAG_AND_CUTS,
     st.sampled_from([*QUERIES.values(), *OF_TWO.values()]),
 )
 @pytest.mark.usefixtures("interpreted", "small", "named")
@@ -250,12 +245,7 @@ def of_several(spark, folder, names, lag, idle=None):
 @given(
     st.lists(entry, max_size=9),
     st.lists(entry, max_size=5),
-    st.sampled_from(LAGS),
-    st.lists(st.floats(0, 1), max_size=3),
-    st.integers(1, 3),
-    st.integers(1, 4),
-    st.sets(st.integers(0, 3), max_size=2),
-    st.sets(st.integers(0, 3), max_size=2),
+    *LAG_AND_CUTS,
     st.sampled_from([*QUERIES.values(), *OF_TWO.values()]),
     st.sampled_from([None, f"{EACH + 1} seconds"]),
 )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream
-from windrow.spark.live.executors.judging import Judge, begun_mark, mark_of
+from windrow.spark.live.executors.judging import Admission, begun_mark, mark_of
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
 from windrow.streams import Decision, EntryKind, Ordering, WatermarkState
 from windrow.streams.admission.watermark import decide
@@ -85,7 +85,7 @@ def test_all_buckets_know_what_the_definition_says(logs, ordering, idle, buckets
         for bucket in task.buckets:
             known = {0: mark_of(marks[bucket]) if bucket in marks else begun_mark(task.streams[0])}
             own = [(json.loads(one[NOTE]), one[DATA]) for one in packets if one[BUCKET] == bucket]
-            judge = Judge(
+            admission = Admission(
                 task,
                 known,
                 [note for note, data in own if data is None],
@@ -97,7 +97,7 @@ def test_all_buckets_know_what_the_definition_says(logs, ordering, idle, buckets
                 if "side" not in note:
                     continue
                 rows = from_bytes(data)
-                decided = judge.of(note, 0, rows)
+                decided = admission.of(note, 0, rows)
                 keys = rows.column("k").to_pylist()
                 each = zip(decided.decision, decided.violated, decided.before, strict=True)
                 found |= {key: tuple(map(int, one)) for key, one in zip(keys, each, strict=True)}

@@ -255,27 +255,37 @@ def test_lines_that_cannot_be_read_end_a_query_or_are_kept(spark, conf, tmp_path
     assert counts == [len(lines), 1, 1, len(kept)]
 
 
+MALFORMED = ['{"ts":', '{"k":"q"}']
+WAITING = [f'{{"ts":1,"k":"{key}","v":1}}' for key in "abcdefgh"]
+COUNTED = {
+    "SELECT k, COUNT(*) AS n FROM s [RANGE 1] GROUP BY k": [[2, 0, 0, 2], [10, 0, 8, 2], [12, 0, 8, 4]],
+    "SELECT COUNT(*) AS n FROM s EMIT STREAM": [[2, 0, 0, 2], [10, 8, 0, 2], [12, 8, 0, 4]],
+}
+"""The rows in, used, buffered and malformed after each file."""
+
+
+@pytest.mark.parametrize("query", COUNTED)
 @pytest.mark.parametrize("host", ["driver", "executors"])
-def test_the_account_closes_where_all_rows_are_malformed(spark, conf, tmp_path, host):
+def test_the_account_closes_where_all_rows_are_malformed(spark, conf, tmp_path, host, query):
     conf("spark.windrow.live.host", host)
     conf("spark.sql.shuffle.partitions", "3")
     incoming = tmp_path / "incoming"
     incoming.mkdir()
-    session, told = Session(spark), []
+    session, told, sink = Session(spark), [], Memory()
     reader = spark.readStream.schema(WITH_CORRUPT).json(str(incoming))
     session.stream("s", reader, rowtime="ts", unit="seconds")
-    waiting = [f'{{"ts":1,"k":"{key}","v":1}}' for key in "abcdefgh"]
-    for number, lines in enumerate([waiting, ['{"ts":', '{"k":"q"}'], ['{"ts":2,"k":"a","v":1}']]):
+    began = datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=1)
+    for number, lines in enumerate([MALFORMED, WAITING, MALFORMED]):
         (incoming / f"{number}.json").write_text("\n".join(lines))
-        running = session.sql("SELECT k, COUNT(*) AS n FROM s [RANGE 1] GROUP BY k").start(
-            Memory(),
-            checkpoint=tmp_path / "checkpoint",
-            trigger={"availableNow": True},
-            on_malformed="keep",
+        running = session.sql(query).start(
+            sink, checkpoint=tmp_path / "checkpoint", trigger={"availableNow": True}, on_malformed="keep"
         )
         running.await_termination()
         told.append([running.progress[f"rows_{name}"] for name in ("in", "used", "buffered", "malformed")])
-    assert told == [[8, 0, 8, 0], [10, 0, 8, 2], [11, 8, 1, 2]]
+    assert told == COUNTED[query]
+    rows = [row for table in sink.batches.values() for row in table.to_pylist()]
+    assert all(row["ptime"] > began for row in rows if "ptime" in row)
+    assert bool(rows) == ("EMIT" in query)
 
 
 def test_a_checkpoint_goes_on_with_its_envelope_and_its_target(spark, tmp_path):

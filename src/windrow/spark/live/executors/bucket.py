@@ -22,7 +22,7 @@ from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store, StreamMark
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
-from windrow.spark.live.executors.judging import Decisions, Judge, begun_mark, mark_of
+from windrow.spark.live.executors.judging import Admission, Decisions, begun_mark, mark_of
 from windrow.spark.live.executors.packing import LATE_AT
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.input.entry_columns import TICKS
@@ -112,7 +112,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
         else:
             rows.append((note, data))
     now = max([bucket.now + 1, *(note["ptime"] for note in notes)])
-    judge = Judge(task, bucket.marks, notes, (one for one in rows if "judge" in one[0]), now)
+    admission = Admission(task, bucket.marks, notes, (one for one in rows if "judge" in one[0]), now)
     _count_bounds_ahead(bucket, notes)
     has_entries = any(note["stream"] != TICKS for note in notes)
     moment, account = Moment(bucket.number + 1, now, bucket.marks, has_entries), BucketAccount(now)
@@ -130,7 +130,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
         place = task.sides[side].stream
         stream = task.streams[place]
         table = from_bytes(data)
-        found = _judged(bucket.state, table, judge.of(note, place, table))
+        found = _judged(bucket.state, table, admission.of(note, place, table))
         wrong = [found.late, bucket.state.take(side, found.admitted, moment)]
         if task.sides[side].is_first:
             _count(bucket, account, place, found.decision)

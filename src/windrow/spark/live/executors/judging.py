@@ -26,7 +26,7 @@ from windrow.streams.admission.parts import BatchPart, EntrySummary, judge_part
 from windrow.streams.admission.several_producers import SharedWatermark
 from windrow.streams.entries import NO_BOUND, Decision, EntryKind, Ints
 
-__all__ = ["Decisions", "Judge", "begun_mark", "mark_of"]
+__all__ = ["Admission", "Decisions", "begun_mark", "mark_of"]
 
 Note = Mapping[str, Any]
 
@@ -56,7 +56,7 @@ class Decisions:
         return Decisions(self.decision[places], self.violated[places], self.before[places])
 
 
-class Judge:
+class Admission:
     """The decisions about the entries of a micro-batch.
 
     Parameters

@@ -84,7 +84,9 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
             if malformed is not None:
                 yield _packet(task.buckets[0], json.dumps({"malformed": counted}), malformed)
                 counted += 1
-                read.setdefault((TICKS, json.dumps(order)), _Read())  # for all buckets, which account for all
+                # time passes for all buckets, each of which accounts for its rows
+                known = read.setdefault((TICKS, json.dumps(order)), _Read())
+                known.ptime = max(known.ptime, *_ptimes(task, entries))
             ticks = _ticks_in(task, part)
             if ticks:
                 known = read.setdefault((TICKS, json.dumps(order)), _Read())
@@ -161,6 +163,11 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 def _ticks_in(task: BucketTask, table: pa.Table) -> list[int]:
     """The processing times of the ticks among entries."""
     return [] if task.tick is None else table.column(task.tick).drop_null().to_pylist()
+
+
+def _ptimes(task: BucketTask, entries: pa.Table) -> list[int]:
+    """The last processing time of each stream's entries; 0 for none."""
+    return [pc.max(entries.column(stream.ptime)).as_py() or 0 for stream in task.streams]
 
 
 def _of_stream(task: BucketTask, place: int, table: pa.Table) -> pa.Table:
