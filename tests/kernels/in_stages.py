@@ -10,7 +10,7 @@ from windrow.kernels.packing.messages import CELL
 from windrow.kernels.tasks.fragment import Fragment
 from windrow.kernels.tasks.task_phases import PHASES, phases
 
-__all__ = ["exchanged", "run"]
+__all__ = ["exchanged", "run", "run_of_files"]
 
 
 def exchanged(
@@ -28,8 +28,16 @@ def exchanged(
 
 def run(stage: Fragment, tables: list[pa.Table]) -> Iterator[dict[str, object]]:
     """The rows that a stage gives, where each table is packed by a task of its own."""
-    tasks: list[Iterable[pa.RecordBatch]] = [table.to_batches(max_chunksize=3) for table in tables]
-    *others, last = ["pack", *phases(stage)]
+    return _run(stage, [table.to_batches(max_chunksize=3) for table in tables])
+
+
+def run_of_files(stage: Fragment, count: int, first: int = 0) -> Iterator[dict[str, object]]:
+    """The rows that a stage gives, where so many tasks read files, from this one on."""
+    return _run(stage, [[pa.record_batch({"task": [number]})] for number in range(first, first + count)])
+
+
+def _run(stage: Fragment, tasks: list[Iterable[pa.RecordBatch]]) -> Iterator[dict[str, object]]:
+    *others, last = phases(stage)
     for phase in others:
         tasks = list(exchanged(stage, tasks, phase))
     for batches in tasks:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from windrow.explain.explain_text import (
-    NOT_EXCHANGED,
     constants,
+    not_exchanged,
     one_line,
     order,
     section,
@@ -134,8 +134,8 @@ def _plan(item: BoundMatch, names: dict[str, str]) -> Lines:
         final = ", FINAL" if value.final else ""
         yield "value", f"{value.name} = {_column(value.column)} of {place}{nth}{moved}{final}"
     yield from zip(("reads", ""), item.reads, strict=False)
-    if not item.is_exchanged:
-        yield "exchange", NOT_EXCHANGED
+    if not item.exchanges:
+        yield "exchange", not_exchanged(in_slices=item.has_slices)
         return
     to = "by hash of the partition keys" if match.partition_by else "to one task"
     if item.halo is None and not item.is_followed:

@@ -11,9 +11,13 @@ from windrow.rules.match_draft import MatchDraft
 from windrow.syntax.sqltext import RelationText as Reference
 from windrow.syntax.sqltext import SqlText
 
-__all__ = ["NOT_EXCHANGED", "constants", "one_line", "order", "section", "text_of", "without_keys"]
+__all__ = ["constants", "not_exchanged", "one_line", "order", "section", "text_of", "without_keys"]
 
-NOT_EXCHANGED = "none: each task reads whole partitions"
+
+def not_exchanged(*, in_slices: bool) -> str:
+    """Why tasks exchange no rows."""
+    or_slices = ", or a slice of one with the rows around it" if in_slices else ""
+    return f"none: each task reads whole partitions{or_slices}"
 
 
 def order(key: WindowFragment, descending: bool, nulls_first: bool, names: dict[str, str]) -> str:

@@ -13,8 +13,8 @@ from windrow.algebra.window_node import WindowBoundary
 from windrow.errors import Span
 from windrow.explain.explain_match import explain_match
 from windrow.explain.explain_text import (
-    NOT_EXCHANGED,
     constants,
+    not_exchanged,
     one_line,
     order,
     section,
@@ -102,11 +102,11 @@ def _window(
         lines += [("native", f"by Spark's OVER, {over}"), ("", item.native.reason)]
     else:
         lines += zip(("reads", ""), item.reads, strict=False)
-        if item.is_exchanged:
+        if item.exchanges:
             lines.append(("exchange", _exchange(item)))
             lines += [("", text) for text in _after_exchange(item)]
         else:
-            lines.append(("exchange", NOT_EXCHANGED))
+            lines.append(("exchange", not_exchanged(in_slices=item.has_slices)))
     lines += more
     return section(f"{number} WINDOW BY {window.name}", lines)
 

@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from windrow import Session
-from windrow.kernels.packing.parquet_files import FilePart, FileScan, KeyRange
+from windrow.kernels.packing.parquet_files import FilePart, FileScan, KeyRange, RowGroup
 from windrow.spark.scan.file_scan import READ_SETTING
-from windrow.spark.scan.key_ranges import RowGroup, divided
+from windrow.spark.scan.key_ranges import divided, long_keys
 from windrow.spark.tasks.layout import TASK_SETTING
 
 NOT_EXCHANGED = "none: each task reads whole partitions"
@@ -107,9 +107,10 @@ def test_few_rows_are_read_by_one_task_whatever_their_order(asked, conf):
 keys = st.lists(st.text("aäz\x00", max_size=2), min_size=1, max_size=60)
 
 
-@given(keys, st.integers(1, 12), st.integers(2, 6), st.booleans())
-@example(["a"], 1, 2, True)
-def test_each_row_is_in_one_task_with_all_of_its_key(tmp_path_factory, keys, of_group, count, is_coded):
+@given(keys, st.integers(1, 12), st.integers(1, 6), st.booleans(), st.integers(1, 60))
+@example(["a"], 1, 2, True, 60)
+@example(["", "a", "a", "a", "a\0", "b"], 1, 2, False, 2)
+def test_each_row_is_in_one_task_with_all_of_its_key(tmp_path_factory, keys, of_group, count, is_coded, most):
     path = tmp_path_factory.getbasetemp() / "keys.parquet"
     rows = pa.table({"k": sorted(keys), "at": range(len(keys))})
     pq.write_table(rows, path, row_group_size=of_group, use_dictionary=is_coded)
@@ -120,9 +121,13 @@ def test_each_row_is_in_one_task_with_all_of_its_key(tmp_path_factory, keys, of_
         statistics = group.column(0).statistics
         one = FilePart(part.path, (number,), part.size, part.changed_ns)
         groups.append(RowGroup(one, group.num_rows, statistics.min_raw, statistics.max_raw))
-    tasks = divided(groups, "k", count)
+    long = long_keys(groups, "k", most)
+    tasks = divided(groups, "k", count, long)
     if tasks is None:
         return
+    for key in long:
+        assert len(key.alone) * of_group > most
+        tasks = (*tasks, tuple(key.parts.values()))
     places = {}
     for number, parts in enumerate(tasks):
         found = [row for part in parts for row in read(part, is_coded=is_coded)]

@@ -173,14 +173,16 @@ class Borders:
             for shard in shards:
                 after = [self.first[other] for other in shards if other > shard and other in self.first]
                 before = [self.last[other] for other in shards if other < shard and other in self.last]
-                for kind, parts, count in (
-                    (MessageKind.AFTER, after, self.halo.after),
-                    (MessageKind.BEFORE, before, self.halo.before),
-                ):
+                for kind, parts in ((MessageKind.AFTER, after), (MessageKind.BEFORE, before)):
                     rows = joined(parts)
                     if rows is not None:
-                        is_last = kind is MessageKind.BEFORE
-                        yield shard, kind, self._near(shard + 1, rows, count, is_last=is_last)
+                        yield shard, kind, self.near(shard, kind, rows)
+
+    def near(self, shard: int, kind: MessageKind, rows: pa.Table) -> pa.Table:
+        """The rows that a slice needs, of those after it or before it."""
+        is_last = kind is MessageKind.BEFORE
+        count = self.halo.before if is_last else self.halo.after
+        return self._near(shard + 1, rows, count, is_last=is_last)
 
     def _near(self, shard: int, rows: pa.Table, count: int, *, is_last: bool) -> pa.Table:
         """The rows that slices before this shard, or after it, may need."""

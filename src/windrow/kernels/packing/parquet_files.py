@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 from windrow.errors import ExecutionError
 from windrow.kernels.computed.computed_operations import Computed, only
 
-__all__ = ["FilePart", "FileScan", "KeyRange"]
+__all__ = ["FilePart", "FileScan", "KeyRange", "RowGroup"]
 
 _BATCH_ROWS = 1 << 17
 
@@ -71,6 +72,18 @@ class FilePart:
             raise OSError("it has changed since the query was planned")
 
 
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group, as a part of its file: the number of its rows before filters, and the range of a column's
+    values in it, which are integers or bytes: the same in all row groups.
+    """
+
+    part: FilePart
+    rows: int
+    least: Any
+    greatest: Any
+
+
 @dataclass(frozen=True)
 class FileScan:
     """Which rows each task reads, and the columns computed from them.
@@ -95,8 +108,11 @@ class FileScan:
         The output columns without NULLs, according to the files.
     beside
         The files of the tables that the rows are joined with.
-    has_whole_partitions
-        Whether the rows of a partition are all in one task.
+    whole
+        The parts that each task reads if tasks read whole partitions: one for each bucket of the layout.
+    long
+        For each long partition of the layout, if tasks read its slices: the row groups that have rows of it,
+        with ranges of the cut codes of the first order key (:mod:`windrow.kernels.packing.file_slices`).
     """
 
     tasks: tuple[tuple[FilePart, ...], ...]
@@ -108,7 +124,8 @@ class FileScan:
     coded: frozenset[str] = frozenset()
     full: frozenset[str] = frozenset()
     beside: tuple[FilePart, ...] = ()
-    has_whole_partitions: bool = False
+    whole: tuple[tuple[FilePart, ...], ...] = ()
+    long: tuple[tuple[RowGroup, ...], ...] = ()
 
     @property
     def schema(self) -> pa.Schema:
@@ -116,14 +133,18 @@ class FileScan:
         return self.made.schema
 
     def read(self, task: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a task.
+        """The rows of a task, as :meth:`rows_of`."""
+        return self.rows_of(self.tasks[task])
+
+    def rows_of(self, parts: Sequence[FilePart]) -> Iterator[pa.RecordBatch]:
+        """The rows of parts of files.
 
         Raises
         ------
         ExecutionError
             ``UNREADABLE_FILE``, naming the file.
         """
-        for part in (*self.beside, *self.tasks[task]):
+        for part in (*self.beside, *parts):
             try:
                 part.check()
                 yield from self._rows(part) if part.row_groups else ()

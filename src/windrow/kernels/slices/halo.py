@@ -104,12 +104,16 @@ def halo_of(plan: WindowPlan, key: SortKey | None = None) -> Halo | None:
     reach = None if key is None or after is not None else _reach(plan, own, key)
     if before is None or (after is None and reach is None) or before + (after or 0) > MOST:
         return None
-    looks_around = any(isinstance(output, RowOutput) and output.shift for output in plan.outputs) or any(
-        len(shifts(predicate)) > 1
-        for predicate in (plan.labels, None if reach is None else plan.end.predicate)
-        if predicate is not None
-    )
-    return Halo(before + looks_around, (1 if after is None else after) + looks_around, reach)
+    puts_out_around = any(isinstance(output, RowOutput) and output.shift for output in plan.outputs)
+    looks_around = puts_out_around or _looks_around(plan.labels)
+    if after is None:  # the first row beyond, the one after it where END reads the row before, and one around
+        after = 1 + _looks_around(plan.end.predicate)
+    return Halo(before + looks_around, after + looks_around, reach)
+
+
+def _looks_around(predicate: PairExpression | None) -> bool:
+    """Whether a predicate reads the rows beside its own."""
+    return predicate is not None and len(shifts(predicate)) > 1
 
 
 def _reach(plan: WindowPlan, own: str, key: SortKey) -> HaloReach | None:

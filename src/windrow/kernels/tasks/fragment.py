@@ -43,6 +43,16 @@ class Fragment:
     halo: slices.Halo | None = None
 
     @property
+    def reads_shards(self) -> bool:
+        """Whether each task reads the rows of a shard itself.
+
+        Slices that exchange rows do so only if there are no buckets, which would have to be exchanged, too.
+        """
+        if self.scan is None or not (self.scan.whole or self.scan.long):
+            return False
+        return not self.layout.sequences or self.halo is not None or not self.layout.buckets
+
+    @property
     def windows(self) -> WindowPlan:
         """The plan of windows, whose long partitions come in slices."""
         assert isinstance(self.plan, WindowPlan)

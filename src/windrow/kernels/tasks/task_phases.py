@@ -1,9 +1,9 @@
 """The phases of a fragment as its tasks run them: messages in, results or messages out.
 
 Messages are :mod:`windrow.kernels.packing.messages`. Whole partitions need one phase, :func:`whole`, and so
-do slices that come with their halo, :func:`alone`. Tasks that read whole partitions from files need no
-exchange, :func:`read_whole`. Other slices need several, with an exchange after each
-but the last: :mod:`windrow.kernels.tasks.window_phases`, :mod:`windrow.kernels.tasks.match_phases`.
+do slices that come with their halo, :func:`alone`. Other slices need several, with an exchange after each but
+the last: :mod:`windrow.kernels.tasks.window_phases`, :mod:`windrow.kernels.tasks.match_phases`. The first of
+them follows an exchange of all rows, unless tasks read those of whole shards from files, :func:`read_shards`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 from windrow.kernels import slices
 from windrow.kernels.packing import chunks
 from windrow.kernels.packing.chunks import joined, unpack
+from windrow.kernels.packing.file_slices import messages_of_slice
 from windrow.kernels.packing.messages import MessageKind
 from windrow.kernels.patterns.pattern_plan import MatchPlan
 from windrow.kernels.patterns.pattern_slices import matches_alone
@@ -39,14 +40,17 @@ def read(fragment: Fragment, batches: Batches, task: int = 0) -> Iterator[pa.Rec
     return pack(fragment, (rows for number in numbers for rows in scan.read(number)), task)
 
 
-def read_whole(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """The results of whole partitions, each of which a task reads itself, from rows (task)."""
+def read_shards(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """The first phase of buckets and slices that tasks read themselves, from rows (shard)."""
     scan = fragment.scan
     assert scan is not None
-    for number in (number for batch in batches for number in batch.column(0).to_pylist()):
-        rows = chunks.gathered(scan.read(number))
-        if rows is not None:
-            yield from by_partitions(fragment, rows)
+    first, *_ = _after_reading(fragment)
+    for shard in (number for batch in batches for number in batch.column(0).to_pylist()):
+        if shard >= fragment.layout.buckets:
+            rows = messages_of_slice(scan, fragment.layout, shard, fragment.order, fragment.halo)
+            yield from PHASES[first](fragment, rows)
+        elif (whole := chunks.gathered(scan.rows_of(scan.whole[shard]))) is not None:
+            yield from by_partitions(fragment, whole)
 
 
 def whole(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
@@ -89,7 +93,15 @@ def alone(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 def phases(fragment: Fragment) -> list[str]:
-    """The phases after packing, by their names in `PHASES`, with an exchange after each but the last."""
+    """The phases by their names in `PHASES`, with an exchange after each but the last."""
+    later = _after_reading(fragment)
+    if fragment.reads_shards:
+        return ["read_shards", *later[1:]]
+    return ["pack" if fragment.scan is None else "read", *later]
+
+
+def _after_reading(fragment: Fragment) -> list[str]:
+    """The phases after the rows have been packed."""
     if not fragment.layout.sequences:
         return ["whole"]
     if fragment.halo is not None:
@@ -104,7 +116,7 @@ def phases(fragment: Fragment) -> list[str]:
 PHASES = {
     phase.__name__: phase
     for phase in (
-        pack, read, read_whole, whole, alone,
+        pack, read, read_shards, whole, alone,
         window_phases.summarise, window_phases.share, window_phases.chain, window_phases.compose,
         window_phases.finish,
         match_phases.guess, match_phases.follow, match_phases.gather, match_phases.emit,

@@ -27,6 +27,7 @@ from windrow.errors import NotSupportedError, WindrowError
 from windrow.kernels import slices, window_plan
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.tasks.fragment import Fragment, halo_for, only_put_out
+from windrow.kernels.tasks.task_phases import phases
 from windrow.plan.arrow_types import travels_as_it_is
 from windrow.rules import optimize
 from windrow.rules.kernel_plan import (
@@ -77,15 +78,17 @@ _UNSTEADY = "NON_DETERMINISTIC_LATERAL_SUBQUERIES"
 class BoundWindow:
     """A window, its plan, and Spark's analysis: enough to run it and to explain it.
 
-    Once it is built, `reads` has EXPLAIN's lines about who reads its rows, `is_exchanged` says whether they
-    are exchanged, and `native` is set if Spark's OVER finds the windows.
+    Once it is built, `reads` has EXPLAIN's lines about who reads its rows, `exchanges` is the number of times
+    that tasks exchange them, `has_slices` says whether tasks have slices of a partition, and `native` is
+    set if Spark's OVER finds the windows.
     """
 
     window: Window
     draft: PlanDraft
     analyzer: SparkAnalyzer
     reads: tuple[str, ...] = ()
-    is_exchanged: bool = True
+    exchanges: int = 1
+    has_slices: bool = False
     native: Native | None = None
 
 
@@ -298,15 +301,17 @@ class WindowStage(KeyedRows):
         """The kernel's result, or these of its columns."""
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable)
-        scan, self.bound.reads = scanned.for_layout(layout), scanned.lines
-        self.bound.is_exchanged = scan is None or not scan.has_whole_partitions
+        layout, scan = survey(
+            self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable
+        )
+        self.bound.reads = scanned.lines
         read = self.read(keyed, types)
         key = keyed.schema[self.order[0].column]
         may_be_null = key.nullable and (scan is None or not scan.is_full(key.name))
         column = pa.field(key.name, arrow_of(key.dataType), may_be_null)
         coded, halo = only_put_out(plan, read), halo_for(plan, layout, self.order[0], column)
         fragment = Fragment(plan, self.partition, self.order, read, coded, layout, scan, halo)
+        self.bound.exchanges, self.bound.has_slices = len(phases(fragment)) - 1, bool(layout.sequences)
         return run_fragment(keyed, fragment, result, columns)
 
     def types(self, wide: DataFrame) -> dict[str, DataType]:

@@ -46,6 +46,7 @@ from windrow.kernels.patterns.pattern_slices import matches_halo
 from windrow.kernels.slices import Halo
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.tasks.fragment import Fragment, halo_for
+from windrow.kernels.tasks.task_phases import phases
 from windrow.plan.arrow_types import arrow_type, contains
 from windrow.rules.match_conditions import ConditionSource
 from windrow.rules.match_draft import ARGUMENT, AggregateLeaf, MatchDraft, calls_of_spark
@@ -90,7 +91,8 @@ class BoundMatch:
     draft: MatchDraft
     analyzer: MatchTypes
     reads: tuple[str, ...] = ()
-    is_exchanged: bool = True
+    exchanges: int = 1
+    has_slices: bool = False
     halo: Halo | None = None
     is_followed: bool = False
     types: dict[str, DataType] = field(default_factory=dict)
@@ -294,19 +296,21 @@ class MatchStage(KeyedRows):
         scanned = file_scan(self.gateway, keyed, self.partition)
         self.bound.halo, self.bound.is_followed = matches_halo(plan), is_followed(plan)
         sliceable = self.bound.halo is not None or self.bound.is_followed
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable)
-        scan, self.bound.reads = scanned.for_layout(layout), scanned.lines
-        self.bound.is_exchanged = scan is None or not scan.has_whole_partitions
+        layout, scan = survey(
+            self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable
+        )
+        self.bound.reads = scanned.lines
         key = pa.field(self.order[0].column, pa.null())
         halo = halo_for(plan, layout, self.order[0], key)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
         fragment = Fragment(plan, self.partition, self.order, read, frozenset(), layout, scan, halo)
+        self.bound.exchanges, self.bound.has_slices = len(phases(fragment)) - 1, bool(layout.sequences)
         output = run_fragment(keyed, fragment, travelling_schema(result))
         return self.finished(output, result)
 
     def answers(self, plan: MatchPlan, keyed: DataFrame, types: Mapping[str, DataType]) -> Answers:
         """Spark's results for the conditions that it evaluates, by jobs that run now."""
-        layout = survey(self.gateway, keyed, self.partition, self.order[0], Scanned(), sliceable=False)
+        layout, _ = survey(self.gateway, keyed, self.partition, self.order[0], Scanned(), sliceable=False)
         read = tuple(name for name in keyed.columns if name in types) or (keyed.columns[0],)
 
         def search(asking: MatchPlan, result: StructType) -> pa.Table:

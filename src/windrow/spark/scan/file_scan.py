@@ -20,15 +20,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from windrow.kernels.computed.computed_operations import Computed, of_codes, only
 from windrow.kernels.computed.lookups import LookUp
-from windrow.kernels.packing.parquet_files import FilePart, FileScan
-from windrow.kernels.packing.shards import Layout
+from windrow.kernels.hashing import hashes
+from windrow.kernels.packing.parquet_files import FilePart, FileScan, RowGroup
+from windrow.kernels.sorting import SortKey, array_of_codes, has_values_of_codes
 from windrow.plan.arrow_types import arrow_type
 from windrow.spark.analysis.computed_columns import ComputedReading, Tables, condition_of, not_in_arrow
 from windrow.spark.analysis.plan_tree import SparkNode
 from windrow.spark.analysis.typed_values import Unread
 from windrow.spark.gateway import Gateway
 from windrow.spark.scan.footers import (
-    ORDERED_AS_STORED,
     Footer,
     coded,
     footers_of,
@@ -40,12 +40,15 @@ from windrow.spark.scan.footers import (
     span_of,
 )
 from windrow.spark.scan.joined_tables import JoinedTables
-from windrow.spark.scan.key_ranges import RowGroup, divided
+from windrow.spark.scan.key_ranges import LongKey, divided, long_keys
 from windrow.spark.scan.planned_files import Constants, PlannedFiles, planned_files
 from windrow.spark.scan.row_groups import may_hold, of_directory, of_row_group
 
 __all__ = [
+    "MOST_ALONE",
     "READ_SETTING",
+    "LongPartition",
+    "Parts",
     "Scanned",
     "file_scan",
     "is_simple",
@@ -55,13 +58,16 @@ __all__ = [
 ]
 
 READ_SETTING = "spark.windrow.read.files"
+MOST_ALONE = 1 << 20
+"""Rows that one task reads faster than several share them."""
+Parts = tuple[tuple[FilePart, ...], ...]
+"""The parts of files that each task reads."""
 
 _MOST_FILES = 10_000
 _TASK_BYTES = 128 << 20
 _MOST_PAIRS = 16  # of a row of the files with rows of tables: a task has the pairs of many rows in memory
 _MOST_BYTES = 512 << 20  # for one reader, as they are coded
 _MOST_ROWS = 4 << 20  # for one reader: repeated values are small in files, and large in memory
-_MOST_ALONE = 1 << 20  # rows that one task reads faster than several exchange them
 # Spark's settings that make it read a file in another way than Arrow
 _AS_WRITTEN = {
     "spark.sql.parquet.binaryAsString": "false",
@@ -72,24 +78,41 @@ _AS_WRITTEN = {
 
 
 @dataclass(frozen=True)
+class LongPartition:
+    """A partition of files that is to be cut into slices.
+
+    Attributes
+    ----------
+    hash
+        Of its keys (:mod:`windrow.kernels.hashing`).
+    groups
+        The row groups that have its rows, with ranges of the cut codes of the first order key.
+    alone
+        Those of them that have no other rows.
+    key
+        Its key in the files; None if it has all rows.
+    """
+
+    hash: int
+    groups: tuple[RowGroup, ...]
+    alone: tuple[RowGroup, ...]
+    key: LongKey | None = None
+
+
+@dataclass(frozen=True)
 class Scanned:
     """How tasks read rows themselves, None if Spark must read them; and the lines of EXPLAIN about it.
 
-    There is no line for rows that come from no files. `ranges` has those of a column of the rows, as
-    :func:`windrow.spark.scan.footers.ranges_of`. `whole` is the scan of so many tasks, or somewhat fewer,
-    that read whole partitions; None if the files cannot be divided so.
+    There is no line for rows that come from no files. `long` has the partitions with more rows than a number,
+    by the statistics of files in the order of a key; there may be others. `whole` has the parts that each of
+    so many tasks, or somewhat fewer, reads of whole partitions, beside such long ones and with at most so
+    many rows; None if the files cannot be divided so.
     """
 
     scan: FileScan | None = None
     lines: tuple[str, ...] = ()
-    ranges: Callable[[str], list[tuple[int, int, int]] | None] = lambda _: None
-    whole: Callable[[int], FileScan | None] = lambda _: None
-
-    def for_layout(self, layout: Layout) -> FileScan | None:
-        """The scan; without long partitions, one of tasks that read whole partitions if there is one."""
-        if self.scan is None or layout.sequences:
-            return self.scan
-        return self.whole(layout.buckets) or self.scan
+    long: Callable[[SortKey, int], list[LongPartition]] = lambda *_: []
+    whole: Callable[[int, Sequence[LongPartition], float], Parts | None] = lambda *_: None
 
 
 @dataclass(frozen=True)
@@ -156,28 +179,58 @@ def _scanned(
     if chosen < groups:
         lines.append(f"{chosen} of their {groups} row groups, by statistics")
 
-    def ranges(name: str) -> list[tuple[int, int, int]] | None:
-        own = origins[name]
-        return ranges_of(footers, own) if own in types and not _is_decimal(types[own]) else None
+    def in_order(order: SortKey) -> tuple[RowGroup, ...] | None:
+        own = origins[order.column]
+        if own not in types or not has_values_of_codes(types[own]):
+            return None
+        groups = _row_groups(files, own)
+        if groups is None or not order.descending:
+            return groups
+        return tuple(replace(one, least=~one.greatest, greatest=~one.least) for one in groups)
 
-    def whole(count: int) -> FileScan | None:
-        if count > 1:
-            apart = (_tasks_by_key(files, key, count) for key in known)
-            found = next((one for one in apart if one is not None), None)
-        else:
-            found = (tuple(chain(*tasks)),) if scan.rows <= _MOST_ALONE else None
-        return None if found is None else replace(scan, tasks=found, has_whole_partitions=True)
+    def long(order: SortKey, most: int) -> list[LongPartition]:
+        groups = in_order(order)
+        if groups is None or scan.rows <= most:
+            return []
+        if not keys:
+            return [LongPartition(0, groups, groups)]
+        if len(keys) > 1 or not known:
+            return []
+        (column,) = known
+        found = []
+        for one in long_keys(_row_groups(files, column) or (), column, most):
+            parts = tuple(replace(groups[place], part=part) for place, part in one.parts.items())
+            (number,) = hashes(pa.table({column: _value(one.value, types[column])}), (column,)).tolist()
+            found.append(LongPartition(number, parts, tuple(groups[place] for place in one.alone), one))
+        return found
 
-    return Scanned(scan, tuple(lines), ranges, whole)
+    def whole(count: int, apart: Sequence[LongPartition] = (), most: float = math.inf) -> Parts | None:
+        if count > 1 or apart:
+            long = [one.key for one in apart if one.key is not None]
+            all_groups = ((key, _row_groups(files, key)) for key in known)
+            tasks_of_keys = (
+                divided(groups, key, count, long, most) for key, groups in all_groups if groups is not None
+            )
+            return next((one for one in tasks_of_keys if one is not None), None)
+        return (tuple(chain(*tasks)),) if scan.rows <= MOST_ALONE else None
+
+    return Scanned(scan, tuple(lines), long, whole)
 
 
-def _tasks_by_key(files: Sequence[_File], key: str, count: int) -> tuple[tuple[FilePart, ...], ...] | None:
-    """The parts of files that each of so many tasks reads, each with all rows of the keys that it has."""
-    ranges = ranges_of([file.footer for file in files], key, ORDERED_AS_STORED)
+def _value(value: int | bytes, kind: pa.DataType) -> pa.Array:
+    """A value of files, of this type."""
+    if isinstance(value, bytes):
+        return pa.array([value], pa.binary()).cast(kind)
+    return array_of_codes([value], kind)
+
+
+def _row_groups(files: Sequence[_File], column: str) -> tuple[RowGroup, ...] | None:
+    """The row groups with the ranges of a column; None if these are unknown, or if there are NULLs."""
+    ranges = ranges_of([file.footer for file in files], column)
     if ranges is None:
         return None
     parts = [_part(file, number) for file in files for number in file.footer.groups]
-    return divided([RowGroup(part, *one) for part, one in zip(parts, ranges, strict=True)], key, count)
+    return tuple(RowGroup(part, *one) for part, one in zip(parts, ranges, strict=True))
 
 
 def _part(file: _File, group: int) -> FilePart:
@@ -286,9 +339,8 @@ def _middles(footer: Footer) -> Iterator[int]:
         yield start + sum(chunk.total_compressed_size for chunk in chunks) // 2
 
 
-def tasks_of(spark: SparkSession, scan: FileScan) -> DataFrame:
-    """The numbers of the scan's tasks, each in a separate Spark task."""
-    count = len(scan.tasks)
+def tasks_of(spark: SparkSession, count: int) -> DataFrame:
+    """The numbers of so many tasks, each in a separate Spark task."""
     return spark.range(0, count, 1, count)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 __all__ = [
-    "ORDERED_AS_STORED",
     "Footer",
     "coded",
     "footers_of",
@@ -26,7 +25,7 @@ __all__ = [
 
 _CODED_BYTES = 4  # a value, on average, below which a column of strings is dictionary-coded in its file
 _NUMBERS = {"INT32", "INT64"}
-ORDERED_AS_STORED = {*_NUMBERS, "BYTE_ARRAY"}
+_ORDERED_AS_STORED = {*_NUMBERS, "BYTE_ARRAY"}
 _DELTA = {"DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"}
 _FIRST_DAY = -141_427  # 1582-10-15, in days of the epoch: before it calendars differ
 _FIRST_TIME = -25_567 * 86_400_000_000  # 1900-01-01, in microseconds: before it zones differ too
@@ -139,7 +138,7 @@ def most(footers: Sequence[Footer], column: str) -> float:
         nulls += statistics.null_count
         if statistics.null_count == chunk.num_values:
             continue
-        if not statistics.has_min_max or chunk.physical_type not in ORDERED_AS_STORED:
+        if not statistics.has_min_max or chunk.physical_type not in _ORDERED_AS_STORED:
             return math.inf
         edges += [(statistics.min_raw, False, chunk.num_values), (statistics.max_raw, True, chunk.num_values)]
     largest = within = 0
@@ -171,20 +170,18 @@ def span_of(footers: Sequence[Footer], column: str) -> tuple[int, int] | None:
     return (min(ends), max(ends)) if ends else (0, 0)
 
 
-def ranges_of(
-    footers: Sequence[Footer], column: str, kinds: Container[str] = _NUMBERS
-) -> list[tuple[int, Any, Any]] | None:
-    """For each row group, its number of rows and the range of a column: integers, days or microseconds, or
-    bytes if these are among the `kinds` of values in files.
+def ranges_of(footers: Sequence[Footer], column: str) -> list[tuple[int, Any, Any]] | None:
+    """For each row group, its number of rows and the range of a column; None if that is unknown, or if there
+    are NULLs.
 
-    None without statistics, or if there are NULLs.
+    Values are integers, days, microseconds or bytes.
     """
     if not is_full(footers, column):
         return None
     found = []
     for chunk in (chunk for footer in footers for chunk in footer.chunks([column])):
         statistics = chunk.statistics
-        if not statistics.has_min_max or chunk.physical_type not in kinds:
+        if not statistics.has_min_max or chunk.physical_type not in _ORDERED_AS_STORED:
             return None
         found.append((chunk.num_values, statistics.min_raw, statistics.max_raw))
     return found

@@ -2,18 +2,21 @@
 
 Files are often sorted by such a key, or have a few keys each. Then each task reads all rows of a range of its
 values, and no row is exchanged. A row group that lies in two ranges is read by two tasks, which filter it.
+Keys with very many rows are apart: several tasks read slices of each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from windrow.kernels.packing.parquet_files import FilePart, KeyRange
+from windrow.kernels.packing.parquet_files import FilePart, KeyRange, RowGroup
 
-__all__ = ["RowGroup", "divided"]
+__all__ = ["LongKey", "divided", "long_keys"]
 
 _MOST_READ = 1.75
 """The rows that tasks read altogether, in multiples of all rows, beyond which an exchange is cheaper."""
@@ -25,16 +28,46 @@ Value: TypeAlias = Any
 
 
 @dataclass(frozen=True)
-class RowGroup:
-    """A row group, as a part of its file: the number of its rows, and the range of the key's values in it."""
+class LongKey:
+    """A partition key with more rows than one task should have.
 
-    part: FilePart
-    rows: int
-    least: Value
-    greatest: Value
+    Attributes
+    ----------
+    value
+        As the files have it; None for the only partition of all rows.
+    alone
+        The places of the row groups that have no rows of other keys.
+    parts
+        The row groups that may have its rows, by place, as parts with these rows only.
+    """
+
+    value: Value
+    alone: tuple[int, ...]
+    parts: Mapping[int, FilePart]
 
 
-def divided(groups: Sequence[RowGroup], column: str, count: int) -> tuple[tuple[FilePart, ...], ...] | None:
+def long_keys(groups: Sequence[RowGroup], column: str, most: int) -> list[LongKey]:
+    """The keys that have more than so many rows in row groups of their own."""
+    of_key: dict[Value, list[int]] = defaultdict(list)
+    for place, group in enumerate(groups):
+        if group.least == group.greatest:
+            of_key[group.least].append(place)
+    found = []
+    for value, alone in of_key.items():
+        if sum(groups[place].rows for place in alone) > most:
+            keys = KeyRange(column, value, _next(value))
+            parts = {place: _part(one, keys) for place, one in enumerate(groups) if _is_near(one, keys)}
+            found.append(LongKey(value, tuple(alone), parts))
+    return found
+
+
+def divided(
+    groups: Sequence[RowGroup],
+    column: str,
+    count: int,
+    apart: Sequence[LongKey] = (),
+    most: float = math.inf,
+) -> tuple[tuple[FilePart, ...], ...] | None:
     """The parts of files that each of so many tasks, or somewhat fewer, reads; None if too many row groups
     would be read by several, or if one task would read much more than others.
 
@@ -44,18 +77,30 @@ def divided(groups: Sequence[RowGroup], column: str, count: int) -> tuple[tuple[
         The row groups in order. Their rows have no NULL in the column.
     column
         The partition key, as it is in the files.
+    apart
+        The keys that other tasks read. Without them, there are at least two tasks.
+    most
+        The most rows that one task may read.
     """
-    cuts = _cuts(groups, count)
-    edges = [None, *cuts, None]
-    tasks = [_within(groups, KeyRange(column, first, stop)) for first, stop in pairwise(edges)]
-    rows = [sum(group.rows for group in task) for task in tasks]
-    total = sum(group.rows for group in groups)
-    if not cuts or sum(rows) > _MOST_READ * total or max(rows) * count > _LARGEST * total:
+    alone = {place for key in apart for place in key.alone}
+    rest = [group for place, group in enumerate(groups) if place not in alone]
+    cuts = {*_cuts(rest, count)}
+    if not cuts and not apart:
         return None
-    return tuple(
-        _parts(task, KeyRange(column, first, stop))
-        for task, (first, stop) in zip(tasks, pairwise(edges), strict=True)
-    )
+    edges = [None, *sorted(cuts.union(*((key.value, _next(key.value)) for key in apart))), None]
+    long = {key.value for key in apart}
+    ranges = [KeyRange(column, first, stop) for first, stop in pairwise(edges) if first not in long]
+    tasks = [(keys, found) for keys in ranges if (found := [one for one in rest if _is_near(one, keys)])]
+    rows = [sum(group.rows for group in found) for _, found in tasks]
+    total = sum(group.rows for group in rest)
+    if sum(rows) > _MOST_READ * total or max([0, *rows]) > min(most, _LARGEST * total / count):
+        return None
+    return tuple(_parts(found, keys) for keys, found in tasks)
+
+
+def _next(value: Value) -> Value:
+    """The least value that is greater."""
+    return value + b"\0" if isinstance(value, bytes) else value + 1
 
 
 def _cuts(groups: Sequence[RowGroup], count: int) -> list[Value]:
@@ -72,24 +117,25 @@ def _cuts(groups: Sequence[RowGroup], count: int) -> list[Value]:
     return cuts
 
 
-def _within(groups: Sequence[RowGroup], keys: KeyRange) -> list[RowGroup]:
-    """The row groups that may have rows in a range."""
-    return [
-        group
-        for group in groups
-        if (keys.stop is None or group.least < keys.stop)
-        and (keys.first is None or group.greatest >= keys.first)
-    ]
+def _is_near(group: RowGroup, keys: KeyRange) -> bool:
+    """Whether a row group may have rows in a range."""
+    return (keys.stop is None or group.least < keys.stop) and (
+        keys.first is None or group.greatest >= keys.first
+    )
+
+
+def _part(group: RowGroup, keys: KeyRange) -> FilePart:
+    """The rows of a row group in a range; not filtered if it lies in it."""
+    is_inside = (keys.first is None or group.least >= keys.first) and (
+        keys.stop is None or group.greatest < keys.stop
+    )
+    return replace(group.part, within=None if is_inside else keys)
 
 
 def _parts(groups: Sequence[RowGroup], keys: KeyRange) -> tuple[FilePart, ...]:
-    """The parts of files with the rows in a range; row groups that lie in it are not filtered."""
+    """The parts of files with the rows in a range."""
     found: list[FilePart] = []
-    for group in groups:
-        is_inside = (keys.first is None or group.least >= keys.first) and (
-            keys.stop is None or group.greatest < keys.stop
-        )
-        part = replace(group.part, within=None if is_inside else keys)
+    for part in (_part(group, keys) for group in groups):
         last = found[-1] if found else None
         if last is not None and replace(last, row_groups=part.row_groups) == part:
             found[-1] = replace(last, row_groups=(*last.row_groups, *part.row_groups))

@@ -1,6 +1,6 @@
 """The exchanges of a fragment: rows are sent as packed Arrow chunks, and each shard goes to one task.
 
-    files ─▶ read_whole                                                            whole partitions
+    files ─▶ read_shards                            whole partitions, and slices with their halo
     columns ─▶ pack ─▶ exchange ─▶ whole                                           whole partitions
                                 ├▶ alone                                           slices with their halo
                                 └▶ summarise ─▶ exchange ─▶ share ─▶ … ─▶ finish   slices of long partitions
@@ -38,20 +38,16 @@ def run_fragment(
 
     If their names differ from the kernel's, `columns` has the kernel's name for each.
     """
-    shards = fragment.layout.shards
-    if fragment.scan is not None and fragment.scan.has_whole_partitions:
-        tasks = tasks_of(rows.sparkSession, fragment.scan)
-        return map_in_arrow(tasks, _task(fragment, "read_whole", columns, result.names), result)
-    if fragment.scan is None:
-        packed = map_in_arrow(rows, _task(fragment, "pack"), MESSAGES)
+    scan, shards = fragment.scan, fragment.layout.shards
+    if scan is None:
+        given = rows
     else:
-        packed = map_in_arrow(tasks_of(rows.sparkSession, fragment.scan), _task(fragment, "read"), MESSAGES)
-    fragment = replace(fragment, scan=None)  # only the first phase needs the list of files
-    chunks = to_shards(packed, shards)
+        given = tasks_of(rows.sparkSession, shards if fragment.reads_shards else len(scan.tasks))
     *others, last = phases(fragment)
     for phase in others:
-        chunks = to_shards(map_in_arrow(chunks, _task(fragment, phase), MESSAGES), shards)
-    return map_in_arrow(chunks, _task(fragment, last, columns, result.names), result)
+        given = to_shards(map_in_arrow(given, _task(fragment, phase), MESSAGES), shards)
+        fragment = replace(fragment, scan=None)  # only the first phase needs the list of files
+    return map_in_arrow(given, _task(fragment, last, columns, result.names), result)
 
 
 def _task(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -26,14 +27,15 @@ from pyspark.sql.types import (
 
 from windrow.errors import UsageError, WindrowError
 from windrow.kernels.hashing import hashes
-from windrow.kernels.packing.parquet_files import FileScan
+from windrow.kernels.packing.file_slices import rows_of_slices
+from windrow.kernels.packing.parquet_files import FileScan, RowGroup
 from windrow.kernels.packing.shards import Layout, SlicedPartition
-from windrow.kernels.sorting import SortKey, cut_codes, has_values_of_codes
+from windrow.kernels.sorting import SortKey, cut_codes
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.plans import bytes_of_sources, estimated_bytes
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.runtime.local import local_cores
-from windrow.spark.scan.file_scan import Scanned, tasks_of
+from windrow.spark.scan.file_scan import MOST_ALONE, Scanned, tasks_of
 from windrow.syntax.sqltext import quoted
 
 __all__ = ["BYTES_SETTING", "ROWS_SETTING", "TASK_SETTING", "estimated_rows", "shuffled", "survey"]
@@ -44,6 +46,7 @@ TASK_SETTING = "spark.windrow.task.rows"
 _DEFAULTS = {ROWS_SETTING: 2_000_000, BYTES_SETTING: 256 << 20, TASK_SETTING: 100_000}
 _SAMPLED = 0.01
 _STEPS = 64  # values that represent those of a row group
+_MOST_OF_SLICES = 3  # rows that tasks read for slices, of each of their rows, for which reading is cheaper
 _SMALL = 4 << 20  # bytes by Spark's estimate, below which no partition is long
 
 
@@ -55,32 +58,73 @@ def survey(
     scanned: Scanned,
     *,
     sliceable: bool,
-) -> Layout:
-    """Choose the layout for these rows; runs a job over a sample of their keys if they may be many.
+) -> tuple[Layout, FileScan | None]:
+    """Choose the layout for these rows, and how tasks read it; runs a job over a sample of their keys if they
+    may be many.
 
-    A single sequence of files is cut by the statistics of the files instead, if these are in its order.
+    Long partitions of files are cut by the statistics of the files instead, if these are in their order.
     """
-    shuffled = Layout(_tasks(gateway, math.inf) if partition else 1)
     scan = scanned.scan
     if gateway.plan_only and scan is None:
-        return shuffled
+        return Layout(shuffled(gateway) if partition else 1), None
     budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
+    in_slices = _in_slices(gateway, scanned, order, budget, is_one=not partition) if sliceable else None
+    if in_slices is not None:
+        return in_slices
+    layout = _layout(gateway, rows, partition, order, scan, budget, sliceable=sliceable)
+    whole = None if layout.sequences else scanned.whole(layout.buckets, (), math.inf)
+    if scan is None or whole is None:
+        return layout, scan
+    return Layout(len(whole)), replace(scan, whole=whole)
+
+
+def _in_slices(
+    gateway: Gateway, scanned: Scanned, order: SortKey, budget: int, *, is_one: bool
+) -> tuple[Layout, FileScan] | None:
+    """The layout of files with long partitions, by their statistics; None if these are not in order."""
+    scan = scanned.scan
+    if scan is None:
+        return None
+    long = scanned.long(order, min(budget, MOST_ALONE) if is_one else budget)
+    sizes = [sum(group.rows for group in one.alone) for one in long]
+    cuts = [
+        _cuts_between(one.alone, _tasks(gateway, size, budget)) for one, size in zip(long, sizes, strict=True)
+    ]
+    if not all(cuts) or not long:
+        return None
+    sequences = tuple(SlicedPartition(one.hash, at) for one, at in zip(long, cuts, strict=True))
+    rest = _tasks(gateway, scan.rows - sum(sizes), budget)
+    whole = () if is_one else scanned.whole(rest, long, budget)
+    if whole is None:
+        return None
+    read = sum(rows_of_slices(one.groups, at) for one, at in zip(long, cuts, strict=True))
+    if read > _MOST_OF_SLICES * sum(sizes):
+        return Layout(0 if is_one else rest, sequences), scan
+    whole = whole if whole or is_one else ((),)
+    return Layout(len(whole), sequences), replace(scan, whole=whole, long=tuple(one.groups for one in long))
+
+
+def _layout(
+    gateway: Gateway,
+    rows: DataFrame,
+    partition: tuple[str, ...],
+    order: SortKey,
+    scan: FileScan | None,
+    budget: int,
+    *,
+    sliceable: bool,
+) -> Layout:
+    """The layout of rows that are exchanged, from their number, or from a sample."""
+    unknown = Layout(shuffled(gateway) if partition else 1)
     small = _small(gateway, rows, scan, budget)
     if small is not None:
         return Layout(_tasks(gateway, small, budget) if partition else 1)
     if gateway.plan_only:  # as if a sample found no long partition
-        return Layout(
-            _tasks(gateway, scan.rows, budget) if partition and scan is not None else shuffled.buckets
-        )
-    ranges = scanned.ranges(order.column) if sliceable and scan is not None and not partition else None
-    if scan is not None and ranges and has_values_of_codes(scan.schema.field(order.column).type):
-        cuts = _cuts_between(ranges, order, _tasks(gateway, scan.rows, budget))
-        if cuts:
-            return Layout(0, (SlicedPartition(0, cuts),))
+        return Layout(_tasks(gateway, scan.rows, budget)) if partition and scan is not None else unknown
     try:
         sample = _sample(gateway, rows, scan, list(dict.fromkeys((*partition, order.column))))
     except WindrowError:  # the same error is reported when the query runs
-        return shuffled
+        return unknown
     keys = hashes(sample, partition)
     sequences: list[SlicedPartition] = []
     rest = len(keys) / _SAMPLED
@@ -127,7 +171,7 @@ def _sample(gateway: Gateway, rows: DataFrame, scan: FileScan | None, columns: l
         some = read.sample(_SAMPLED, 1)
     else:
         some = map_in_arrow(
-            tasks_of(gateway.spark, scan), _sampler(scan.only(columns), _SAMPLED), read.schema
+            tasks_of(gateway.spark, len(scan.tasks)), _sampler(scan.only(columns), _SAMPLED), read.schema
         )
     with gateway.translated():
         return some.toArrow()
@@ -149,16 +193,18 @@ def _cuts(codes: np.ndarray, slices: int) -> tuple[int, ...]:
     return tuple(int(code) for code in np.unique(ordered[places]) if code > ordered[0])
 
 
-def _cuts_between(ranges: list[tuple[int, int, int]], order: SortKey, slices: int) -> tuple[int, ...]:
-    """The same from rows within ranges of values; empty if too many lie in the same range."""
-    rows, least, greatest = np.array(ranges, np.int64).T
+def _cuts_between(groups: Sequence[RowGroup], slices: int) -> tuple[int, ...]:
+    """The same from row groups with ranges of codes; empty if too many lie in the same range."""
+    if slices < 2 or not groups:
+        return ()
+    rows, least, greatest = np.array([(one.rows, one.least, one.greatest) for one in groups], np.int64).T
     apart = (greatest - least).astype(float).sum() <= 2 * float(greatest.max() - least.min())
-    if not apart or slices < 2:
+    if not apart:
         return ()
     steps = np.linspace(0, 1, _STEPS)
     values = (least[:, None] + (greatest - least)[:, None] * steps).astype(np.int64)
     values = np.sort(np.repeat(values.ravel(), np.maximum(np.repeat(rows * _STEPS // rows.sum(), _STEPS), 1)))
-    return _cuts(~values if order.descending else values, slices)
+    return _cuts(values, slices)
 
 
 def _tasks(gateway: Gateway, rows: float, budget: int | None = None) -> int:
