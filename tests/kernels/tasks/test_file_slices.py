@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from windrow.kernels.computed.computed_operations import Computed, RowFilter
 from windrow.kernels.packing.file_slices import rows_of_slices
 from windrow.kernels.packing.parquet_files import FilePart, FileScan, RowGroup
 from windrow.kernels.packing.shards import Layout, SlicedPartition
+from windrow.kernels.slices import halo
 from windrow.kernels.sorting import SortKey
 from windrow.kernels.tasks.fragment import Fragment, halo_for
 from windrow.kernels.tasks.task_phases import phases
@@ -32,6 +33,14 @@ orders = st.lists(st.integers(0, 20), min_size=1, max_size=60)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("slices")
+
+
+@pytest.fixture(scope="module", params=[3, halo.ROWS_AT_ONCE], autouse=True)
+def _rows_at_once(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Windows of slices are found in pieces of few rows, and at once."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(halo, "ROWS_AT_ONCE", request.param)
+        yield
 
 
 def scan_of(file: Path, keys: Sequence[int], of_group: int, *, descending: bool, filtered: bool) -> FileScan:
@@ -59,13 +68,13 @@ def scan_of(file: Path, keys: Sequence[int], of_group: int, *, descending: bool,
 def both(made: WindowPlan, scan: FileScan, key: SortKey, cuts: Sequence[int]) -> Layout:
     """Compares the windows of slices with those of the whole."""
     layout = Layout(0, (SlicedPartition(0, tuple(sorted(set(cuts)))),))
-    halo = halo_for(made, layout, key, pa.field("o", pa.int64(), nullable=False))
+    around = halo_for(made, layout, key, pa.field("o", pa.int64(), nullable=False))
     whole = replace(scan, whole=(tuple(group.part for group in scan.long[0]),), long=())
     alone = Fragment(made, (), (key,), COLUMNS, frozenset(), Layout(1), whole)
-    sliced = Fragment(made, (), (key,), COLUMNS, frozenset(), layout, scan, halo)
+    sliced = Fragment(made, (), (key,), COLUMNS, frozenset(), layout, scan, around)
     assert phases(alone) == ["read_shards"]
     assert phases(sliced)[0] == "read_shards"
-    assert (len(phases(sliced)) == 1) == (halo is not None)
+    assert (len(phases(sliced)) == 1) == (around is not None)
     assert sorted(map(str, run_of_files(sliced, layout.shards))) == sorted(map(str, run_of_files(alone, 1)))
     return layout
 
@@ -126,8 +135,8 @@ def test_a_slice_reads_the_row_groups_that_it_needs_alone(folder, monkeypatch):
     scan = scan_of(folder / "d.parquet", list(range(100)), 10, descending=False, filtered=False)
     layout = Layout(0, (SlicedPartition(0, (30, 65)),))
     made = near(2, 12, None, neighbours=False)
-    halo = halo_for(made, layout, SortKey("o"), pa.field("o", pa.int64(), nullable=False))
-    stage = Fragment(made, (), (SortKey("o"),), COLUMNS, frozenset(), layout, scan, halo)
+    around = halo_for(made, layout, SortKey("o"), pa.field("o", pa.int64(), nullable=False))
+    stage = Fragment(made, (), (SortKey("o"),), COLUMNS, frozenset(), layout, scan, around)
     read: list[list[int]] = [[], [], []]
     original = FileScan.rows_of
     for number in range(3):

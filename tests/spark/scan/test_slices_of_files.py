@@ -88,6 +88,8 @@ def test_slices_with_rows_around_them_are_not_exchanged(asked, kind):
 def test_slices_with_values_in_reach_are_not_exchanged(asked):
     rows = table([KINDS["integers"](at) for at in range(ROWS)])
     assert UNEXCHANGED in asked(rows, windows("values"))
+    around = windows("values").replace("NEXT AS n WHEN n.o", "PREV AS p NEXT AS n WHEN p.o")
+    assert UNEXCHANGED in asked(None, around.replace("s.x,", "s.x, n.o AS after, p.o AS before,"))
     rows_of_a_range = "(SELECT o, x * 2 AS x FROM rows WHERE o BETWEEN 900 AND 2700)"
     assert UNEXCHANGED in asked(None, windows("values", rows=rows_of_a_range))
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from windrow.kernels.slices.cutting import CHUNK_ROWS, chunk_offsets, chunks_of
 from windrow.kernels.slices.finishing import finish, wanted
-from windrow.kernels.slices.halo import Halo, finish_alone, halo_of
+from windrow.kernels.slices.halo import Halo, finish_alone, halo_of, pieces
 from windrow.kernels.slices.summary import Summary, summarise
 from windrow.kernels.slices.support import describe, needs_chain, unsliceable
 from windrow.kernels.slices.tumbling import Chain, chain, compose
@@ -34,6 +34,7 @@ __all__ = [
     "finish_alone",
     "halo_of",
     "needs_chain",
+    "pieces",
     "summarise",
     "unsliceable",
     "wanted",

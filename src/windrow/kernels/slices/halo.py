@@ -21,7 +21,7 @@ import pyarrow as pa
 from windrow.errors import ExecutionError
 from windrow.kernels.pairs import Array, PairRows, satisfied
 from windrow.kernels.slices.predicate_analysis import columns, own_side, reads_positions, shifts
-from windrow.kernels.sorting import SortKey, array_of_codes
+from windrow.kernels.sorting import SortKey, array_of_codes, cut_codes, one_array
 from windrow.kernels.strategies.monotone import computes_integers, conjuncts, direction
 from windrow.kernels.window_by import label_rows, only, results, windows_at
 from windrow.kernels.window_plan import (
@@ -35,10 +35,12 @@ from windrow.kernels.window_plan import (
     sides_of,
 )
 
-__all__ = ["MOST", "Halo", "HaloReach", "finish_alone", "halo_of"]
+__all__ = ["MOST", "Halo", "HaloReach", "finish_alone", "halo_of", "pieces"]
 
 MOST = 10_000
 """Rows that each task sends to each slice."""
+ROWS_AT_ONCE = 1 << 17
+"""Rows of which a task finds the windows at once."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,29 @@ def _rows_to(search: Search, base: str, way: int) -> int | None:
     if way > 0 and search.comparison in (">", ">="):
         return search.offset + 1
     return None
+
+
+def pieces(halo: Halo, table: pa.Table, first: int, count: int) -> Iterator[tuple[pa.Table, int, int]]:
+    """The rows of a slice in pieces that fit into the cache, each with the rows around it.
+
+    Takes and yields the rows with those around them; the place of the first, and the number of its own rows.
+    """
+    for at in range(first, first + count, ROWS_AT_ONCE):
+        stop = min(at + ROWS_AT_ONCE, first + count)
+        low = max(at - halo.before, 0)
+        beyond = stop if halo.reach is None else _beyond(halo.reach, table, stop)
+        yield table.slice(low, beyond + halo.after - low), at - low, stop - at
+
+
+def _beyond(reach: HaloReach, table: pa.Table, stop: int) -> int:
+    """A row beyond the reach of windows that begin before `stop`; the number of rows if there is none."""
+    if stop == table.num_rows:
+        return stop
+    steps = stop - 1 + (1 << np.arange((table.num_rows - stop).bit_length()))
+    key = one_array(table.column(reach.key))
+    (edge,) = cut_codes(pa.chunked_array([key.slice(stop - 1, 1)]), SortKey(reach.key)).tolist()
+    is_beyond = reach.is_beyond(key.take(pa.array(steps)), edge)
+    return int(steps[np.argmax(is_beyond)]) if is_beyond.any() else table.num_rows
 
 
 def finish_alone(plan: WindowPlan, table: pa.Table, first: int, count: int) -> Iterator[pa.RecordBatch]:

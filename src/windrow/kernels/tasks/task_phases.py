@@ -86,10 +86,11 @@ def alone(fragment: Fragment, batches: Batches) -> Iterator[pa.RecordBatch]:
         around = joined([part for part in (before, own, after) if part is not None])
         assert around is not None
         first = 0 if before is None else before.num_rows
-        if isinstance(fragment.plan, MatchPlan):
-            yield from matches_alone(fragment.plan, around, first, own.num_rows)
-        else:
-            yield from slices.finish_alone(fragment.plan, around, first, own.num_rows)
+        for piece in slices.pieces(fragment.halo, around, first, own.num_rows):
+            if isinstance(fragment.plan, MatchPlan):
+                yield from matches_alone(fragment.plan, *piece)
+            else:
+                yield from slices.finish_alone(fragment.plan, *piece)
 
 
 def phases(fragment: Fragment) -> list[str]:

@@ -22,7 +22,7 @@ from windrow.kernels.computed.computed_operations import Computed, of_codes, onl
 from windrow.kernels.computed.lookups import LookUp
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.parquet_files import FilePart, FileScan, RowGroup
-from windrow.kernels.sorting import SortKey, array_of_codes, has_values_of_codes
+from windrow.kernels.sorting import SortKey, array_of_codes, cut_codes, has_values_of_codes
 from windrow.plan.arrow_types import arrow_type
 from windrow.spark.analysis.computed_columns import ComputedReading, Tables, condition_of, not_in_arrow
 from windrow.spark.analysis.plan_tree import SparkNode
@@ -87,15 +87,12 @@ class LongPartition:
         Of its keys (:mod:`windrow.kernels.hashing`).
     groups
         The row groups that have its rows, with ranges of the cut codes of the first order key.
-    alone
-        Those of them that have no other rows.
     key
         Its key in the files; None if it has all rows.
     """
 
     hash: int
     groups: tuple[RowGroup, ...]
-    alone: tuple[RowGroup, ...]
     key: LongKey | None = None
 
 
@@ -188,20 +185,34 @@ def _scanned(
             return groups
         return tuple(replace(one, least=~one.greatest, greatest=~one.least) for one in groups)
 
+    def narrowed(group: RowGroup, order: SortKey) -> RowGroup | None:
+        """A row group with the range of its rows in question, which are read; None if it has none of them.
+
+        With the range of all its rows, each slice would read it. A plan alone is made as if it had none.
+        """
+        if group.part.within is None or gateway.plan_only:
+            return group if group.part.within is None else None
+        rows = list(scan.only([*partition, order.column]).rows_of((group.part,)))
+        if not rows:
+            return None
+        codes = cut_codes(pa.Table.from_batches(rows).column(order.column), order)
+        return replace(group, rows=len(codes), least=int(codes.min()), greatest=int(codes.max()))
+
     def long(order: SortKey, most: int) -> list[LongPartition]:
         groups = in_order(order)
         if groups is None or scan.rows <= most:
             return []
         if not keys:
-            return [LongPartition(0, groups, groups)]
+            return [LongPartition(0, groups)]
         if len(keys) > 1 or not known:
             return []
         (column,) = known
         found = []
         for one in long_keys(_row_groups(files, column) or (), column, most):
-            parts = tuple(replace(groups[place], part=part) for place, part in one.parts.items())
+            own = (replace(groups[place], part=part) for place, part in one.parts.items())
+            parts = tuple(group for each in own if (group := narrowed(each, order)) is not None)
             (number,) = hashes(pa.table({column: _value(one.value, types[column])}), (column,)).tolist()
-            found.append(LongPartition(number, parts, tuple(groups[place] for place in one.alone), one))
+            found.append(LongPartition(number, parts, one))
         return found
 
     def whole(count: int, apart: Sequence[LongPartition] = (), most: float = math.inf) -> Parts | None:

@@ -86,9 +86,10 @@ def _in_slices(
     if scan is None:
         return None
     long = scanned.long(order, min(budget, MOST_ALONE) if is_one else budget)
-    sizes = [sum(group.rows for group in one.alone) for one in long]
+    sizes = [sum(group.rows for group in one.groups) for one in long]
     cuts = [
-        _cuts_between(one.alone, _tasks(gateway, size, budget)) for one, size in zip(long, sizes, strict=True)
+        _cuts_between(one.groups, _tasks(gateway, size, budget))
+        for one, size in zip(long, sizes, strict=True)
     ]
     if not all(cuts) or not long:
         return None
