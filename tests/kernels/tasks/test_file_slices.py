@@ -103,7 +103,7 @@ def test_slices_have_the_rows_around_them(folder, keys, of_group, start, end, cu
 @given(
     orders,
     st.sampled_from([1, 3, 7]),
-    st.integers(0, 4),
+    st.integers(-6, 4),
     st.sampled_from([">", ">="]),
     st.sampled_from([-1, 0, 1]),
     st.none() | st.integers(0, 3),

@@ -203,7 +203,7 @@ def within(span: int, comparison: str, *, shift: int, start: int | None, neighbo
 @given(
     tied,
     st.sampled_from([pa.int64(), pa.int32(), DAYS, TIMES]),
-    st.integers(0, 4),
+    st.integers(-6, 4),
     st.sampled_from([">", ">="]),
     st.sampled_from([-1, 0, 1]),
     st.none() | st.integers(0, 3),
@@ -212,6 +212,7 @@ def within(span: int, comparison: str, *, shift: int, start: int | None, neighbo
     st.integers(1, 4),
 )
 @example([("a", 0, 0), ("a", 2, 0), ("a", 2, 0), ("a", 2, 0)], pa.int64(), 0, ">", -1, None, True, [1], 1)
+@example([("a", 0, 0), ("a", 2, 0), ("a", 4, 0)], pa.int64(), -5, ">", -1, None, False, [2], 1)
 def test_slices_with_the_rows_in_reach_of_their_values_are_the_whole(
     rows, kind, span, comparison, shift, start, neighbours, cuts, tasks
 ):

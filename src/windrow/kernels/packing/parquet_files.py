@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,7 @@ class FileScan:
             for field, value in zip(self.directories, part.values, strict=True)
             if field.name in read
         ]
-        with pq.ParquetFile(part.path, read_dictionary=sorted(self.coded)) as file:
+        with pq.ParquetFile(part.path, metadata=_footer(part), read_dictionary=sorted(self.coded)) as file:
             for batch in file.iter_batches(_BATCH_ROWS, list(part.row_groups), self.columns.names):
                 if part.within is not None:
                     batch = batch.filter(part.within.of(self._column(batch, part.within.column)))
@@ -198,6 +199,16 @@ class FileScan:
         if name in self.coded:
             kind = pa.dictionary(pa.int32(), kind)
         return array if array.type == kind else array.cast(kind)
+
+
+def _footer(part: FilePart) -> pq.FileMetaData:
+    """The footer of a file that has not changed, which tasks read once for several parts."""
+    return _footer_of(part.path, part.size, part.changed_ns)
+
+
+@lru_cache(maxsize=32)
+def _footer_of(path: str, size: int, changed_ns: int) -> pq.FileMetaData:  # noqa: ARG001 - of this state
+    return pq.read_metadata(path)
 
 
 def _repeated(value: int | str | None, kind: pa.DataType, count: int) -> pa.Array:

@@ -108,9 +108,11 @@ def halo_of(plan: WindowPlan, key: SortKey | None = None) -> Halo | None:
         return None
     puts_out_around = any(isinstance(output, RowOutput) and output.shift for output in plan.outputs)
     looks_around = puts_out_around or _looks_around(plan.labels)
-    if after is None:  # the first row beyond, the one after it where END reads the row before, and one around
-        after = 1 + _looks_around(plan.end.predicate)
-    return Halo(before + looks_around, after + looks_around, reach)
+    if after is not None:
+        return Halo(before + looks_around, after + looks_around)
+    ends_around = _looks_around(plan.end.predicate)
+    # after: the first row beyond, the one after it where END reads the row before, and the one beside that
+    return Halo(before + (looks_around or ends_around), 1 + ends_around + looks_around, reach)
 
 
 def _looks_around(predicate: PairExpression | None) -> bool:

@@ -180,7 +180,7 @@ def _scanned(
         own = origins[order.column]
         if own not in types or not has_values_of_codes(types[own]):
             return None
-        groups = _row_groups(files, own)
+        groups = _row_groups(files, own, pairs)
         if groups is None or not order.descending:
             return groups
         return tuple(replace(one, least=~one.greatest, greatest=~one.least) for one in groups)
@@ -208,7 +208,7 @@ def _scanned(
             return []
         (column,) = known
         found = []
-        for one in long_keys(_row_groups(files, column) or (), column, most):
+        for one in long_keys(_row_groups(files, column, pairs) or (), column, most):
             own = (replace(groups[place], part=part) for place, part in one.parts.items())
             parts = tuple(group for each in own if (group := narrowed(each, order)) is not None)
             (number,) = hashes(pa.table({column: _value(one.value, types[column])}), (column,)).tolist()
@@ -218,7 +218,7 @@ def _scanned(
     def whole(count: int, apart: Sequence[LongPartition] = (), most: float = math.inf) -> Parts | None:
         if count > 1 or apart:
             long = [one.key for one in apart if one.key is not None]
-            all_groups = ((key, _row_groups(files, key)) for key in known)
+            all_groups = ((key, _row_groups(files, key, pairs)) for key in known)
             tasks_of_keys = (
                 divided(groups, key, count, long, most) for key, groups in all_groups if groups is not None
             )
@@ -231,17 +231,23 @@ def _scanned(
 def _value(value: int | bytes, kind: pa.DataType) -> pa.Array:
     """A value of files, of this type."""
     if isinstance(value, bytes):
-        return pa.array([value], pa.binary()).cast(kind)
+        return pa.array([value], pa.binary()).view(kind)
     return array_of_codes([value], kind)
 
 
-def _row_groups(files: Sequence[_File], column: str) -> tuple[RowGroup, ...] | None:
-    """The row groups with the ranges of a column; None if these are unknown, or if there are NULLs."""
+def _row_groups(files: Sequence[_File], column: str, pairs: int) -> tuple[RowGroup, ...] | None:
+    """The row groups with the ranges of a column; None if these are unknown, or if there are NULLs.
+
+    Joins make so many `pairs` of each row, at most.
+    """
     ranges = ranges_of([file.footer for file in files], column)
     if ranges is None:
         return None
     parts = [_part(file, number) for file in files for number in file.footer.groups]
-    return tuple(RowGroup(part, *one) for part, one in zip(parts, ranges, strict=True))
+    return tuple(
+        RowGroup(part, pairs * rows, least, greatest)
+        for part, (rows, least, greatest) in zip(parts, ranges, strict=True)
+    )
 
 
 def _part(file: _File, group: int) -> FilePart:

@@ -73,7 +73,7 @@ def footers_of(paths: Iterable[str]) -> list[Footer] | None:
             schema = metadata.schema.to_arrow_schema()
         except (OSError, pa.ArrowException):
             return None
-        groups = range(metadata.num_row_groups)
+        groups = [at for at in range(metadata.num_row_groups) if metadata.row_group(at).num_rows]
         found.append(Footer(path, status.st_size, status.st_mtime_ns, metadata, schema, groups))
     return found
 

@@ -23,6 +23,8 @@ _MOST_READ = 1.75
 _LARGEST = 2.0
 """The rows of the largest task, in multiples of those that a task should have: it holds all of them."""
 
+_GREATEST = 2**63 - 1
+
 Value: TypeAlias = Any
 """An integer or bytes: the same in all row groups."""
 
@@ -80,27 +82,31 @@ def divided(
     apart
         The keys that other tasks read. Without them, there are at least two tasks.
     most
-        The most rows that one task may read.
+        The most rows that one task may read beside such keys.
     """
     alone = {place for key in apart for place in key.alone}
     rest = [group for place, group in enumerate(groups) if place not in alone]
     cuts = {*_cuts(rest, count)}
     if not cuts and not apart:
         return None
-    edges = [None, *sorted(cuts.union(*((key.value, _next(key.value)) for key in apart))), None]
+    cuts |= {edge for key in apart for edge in (key.value, _next(key.value)) if edge is not None}
+    edges = [None, *sorted(cuts), None]
     long = {key.value for key in apart}
     ranges = [KeyRange(column, first, stop) for first, stop in pairwise(edges) if first not in long]
     tasks = [(keys, found) for keys in ranges if (found := [one for one in rest if _is_near(one, keys)])]
     rows = [sum(group.rows for group in found) for _, found in tasks]
     total = sum(group.rows for group in rest)
-    if sum(rows) > _MOST_READ * total or max([0, *rows]) > min(most, _LARGEST * total / count):
+    largest = most if apart else _LARGEST * total / count
+    if sum(rows) > _MOST_READ * total or max([0, *rows]) > largest:
         return None
     return tuple(_parts(found, keys) for keys, found in tasks)
 
 
 def _next(value: Value) -> Value:
-    """The least value that is greater."""
-    return value + b"\0" if isinstance(value, bytes) else value + 1
+    """The least value that is greater; None after the greatest integer."""
+    if isinstance(value, bytes):
+        return value + b"\0"
+    return None if value == _GREATEST else value + 1
 
 
 def _cuts(groups: Sequence[RowGroup], count: int) -> list[Value]:

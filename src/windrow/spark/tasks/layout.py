@@ -198,12 +198,12 @@ def _cuts_between(groups: Sequence[RowGroup], slices: int) -> tuple[int, ...]:
     """The same from row groups with ranges of codes; empty if too many lie in the same range."""
     if slices < 2 or not groups:
         return ()
-    rows, least, greatest = np.array([(one.rows, one.least, one.greatest) for one in groups], np.int64).T
-    apart = (greatest - least).astype(float).sum() <= 2 * float(greatest.max() - least.min())
-    if not apart:
+    rows, *ends = np.array([(one.rows, one.least, one.greatest) for one in groups], np.int64).T
+    least, greatest = (end.astype(float) for end in ends)  # their distance may be greater than an integer
+    if (greatest - least).sum() > 2 * (greatest.max() - least.min()):
         return ()
-    steps = np.linspace(0, 1, _STEPS)
-    values = (least[:, None] + (greatest - least)[:, None] * steps).astype(np.int64)
+    values = least[:, None] + (greatest - least)[:, None] * np.linspace(0, 1, _STEPS)
+    values = np.clip(values, -(2.0**63), 2.0**63 - 2**10).astype(np.int64)
     values = np.sort(np.repeat(values.ravel(), np.maximum(np.repeat(rows * _STEPS // rows.sum(), _STEPS), 1)))
     return _cuts(values, slices)
 
