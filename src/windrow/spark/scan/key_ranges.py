@@ -36,7 +36,7 @@ class LongKey:
     Attributes
     ----------
     value
-        As the files have it; None for the only partition of all rows.
+        As the files have it.
     alone
         The places of the row groups that have no rows of other keys.
     parts
