@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.kernels.in_stages import run_of_files
 from tests.kernels.tasks.test_stage import ENDS, near, plan, within
 from windrow.kernels.computed.computed_operations import Computed, RowFilter
+from windrow.kernels.packing import parquet_files
 from windrow.kernels.packing.file_slices import rows_of_slices
 from windrow.kernels.packing.parquet_files import FilePart, FileScan, RowGroup
 from windrow.kernels.packing.shards import Layout, SlicedPartition
@@ -138,6 +139,7 @@ def test_a_slice_reads_the_row_groups_that_it_needs_alone(folder, monkeypatch):
     around = halo_for(made, layout, SortKey("o"), pa.field("o", pa.int64(), nullable=False))
     stage = Fragment(made, (), (SortKey("o"),), COLUMNS, frozenset(), layout, scan, around)
     read: list[list[int]] = [[], [], []]
+    parquet_files._footer_of.cache_clear()
     original = FileScan.rows_of
     for number in range(3):
         monkeypatch.setattr(
@@ -147,4 +149,5 @@ def test_a_slice_reads_the_row_groups_that_it_needs_alone(folder, monkeypatch):
         )  # fmt: skip
         list(run_of_files(stage, 1, first=number))
     assert read == [[0, 1, 2, 3, 4], [3, 4, 5, 6, 2, 7], [6, 7, 8, 9]]
+    assert parquet_files._footer_of.cache_info().misses == 1  # not once for each row group
     assert rows_of_slices(scan.long[0], (30, 65)) == 30 + 40 + 40

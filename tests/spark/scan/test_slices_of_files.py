@@ -144,3 +144,24 @@ def test_a_long_partition_among_others_is_cut(asked, of):
     assert "none" not in asked(None, query.replace("PARTITION BY p", "PARTITION BY p, x % 2"))
     session = windows("session").replace("ORDER BY", "PARTITION BY p ORDER BY")
     assert "none" not in asked(None, session)
+
+
+def test_a_long_partition_of_a_join_is_cut(asked):
+    query = windows("rows").replace("ORDER BY o", "PARTITION BY p ORDER BY o, y").replace("s.x,", "s.x, s.y,")
+    small = "(VALUES ('kind 0', 1), ('kind 0', 2), ('kind 1', 3)) AS t(kind, y)"
+    joined = query.replace("FROM rows", f"FROM (SELECT p, o, x, y FROM rows JOIN {small} ON k = kind)")
+    assert UNEXCHANGED in asked(table([at * 3 - 9 for at in range(ROWS)], SKEWED), joined)
+
+
+def test_empty_files_beside_others_do_not_matter(spark, conf, tmp_path):
+    conf(TASK_SETTING, "100")
+    conf(ROWS_SETTING, "400")
+    rows = table([at * 3 - 9 for at in range(ROWS)])
+    for number, part in enumerate((rows.slice(0, 0), rows.slice(0, 700), rows.slice(700))):
+        pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=100)
+    session = Session(spark)
+    session.register("rows", tmp_path)
+    found = session.sql(windows("rows"))
+    assert UNEXCHANGED in found.plan()
+    counts = sorted(row.n for row in found.df.collect())
+    assert counts == [*range(1, 21), *[21] * (ROWS - 20)]  # windows at the end are shorter
