@@ -97,7 +97,7 @@ def test_slices_have_the_rows_around_them(folder, keys, of_group, start, end, cu
     made = near(start, end, None, neighbours=neighbours)
     codes = [~cut if descending else cut for cut in cuts]
     layout = both(made, scan, SortKey("o", descending), codes)
-    assert rows_of_slices(scan.long[0], layout.sequences[0].cuts) >= len(keys)
+    assert rows_of_slices(scan.long[0], layout.sequences[0]) >= len(keys)
 
 
 @settings(deadline=None, max_examples=150)
@@ -150,4 +150,4 @@ def test_a_slice_reads_the_row_groups_that_it_needs_alone(folder, monkeypatch):
         list(run_of_files(stage, 1, first=number))
     assert read == [[0, 1, 2, 3, 4], [3, 4, 5, 6, 2, 7], [6, 7, 8, 9]]
     assert parquet_files._footer_of.cache_info().misses == 1  # not once for each row group
-    assert rows_of_slices(scan.long[0], (30, 65)) == 30 + 40 + 40
+    assert rows_of_slices(scan.long[0], layout.sequences[0]) == 30 + 40 + 40

@@ -178,13 +178,15 @@ def test_slices_with_the_rows_around_them_are_the_whole(
 def answers(
     made: WindowPlan, table: pa.Table, key: SortKey, layout: Layout, halo: Halo | None, tasks: int
 ) -> list[str]:
-    """The windows by so many tasks, in one pass."""
+    """The windows by so many tasks, in one pass; those of slices are found in pieces of three rows."""
     columns = ("o", "x", "name")
     sizes = [table.num_rows * number // tasks for number in range(tasks + 1)]
     parts = [table.slice(low, stop - low) for low, stop in pairwise(sizes)]
     stage = Fragment(made, ("k",), (key,), columns, only_put_out(made, columns), layout, None, halo)
     assert phases(stage) == ["pack", "alone" if halo else "whole"]
-    return sorted(map(str, run(stage, parts)))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("windrow.kernels.slices.halo.ROWS_AT_ONCE", 3)
+        return sorted(map(str, run(stage, parts)))
 
 
 DAYS = pa.date32()

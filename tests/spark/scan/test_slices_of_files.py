@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.spark.scan.comparisons import plan_where_answers_agree
 from windrow import Session
-from windrow.spark.scan.file_scan import READ_SETTING
 from windrow.spark.tasks.layout import ROWS_SETTING, TASK_SETTING
 
 UNEXCHANGED = "none: each task reads whole partitions, or a slice of one"
@@ -54,19 +54,13 @@ def asked(spark, conf, tmp_path):
     session = Session(spark)
     conf("spark.sql.shuffle.partitions", "4")
     conf(TASK_SETTING, "100")
-    conf(ROWS_SETTING, "400")
 
     def ask(rows, query, of_group=100):
         if rows is not None:
             pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=of_group)
         session.register("rows", tmp_path / "rows.parquet")
-        conf(READ_SETTING, "true")
-        plan = session.sql(query).plan()
-        found = sorted(map(str, session.sql(query).df.collect()))
-        conf(READ_SETTING, "false")
-        assert UNEXCHANGED not in session.sql(query).plan()
-        assert found == sorted(map(str, session.sql(query).df.collect()))
-        assert found
+        conf(ROWS_SETTING, "400")
+        plan = plan_where_answers_agree(session, conf, query, UNEXCHANGED)
         return next(line for line in plan.splitlines() if line.strip().startswith("exchange"))
 
     return ask

@@ -156,15 +156,16 @@ class Borders:
         """Add rows of a shard, after all earlier ones."""
         if self.layout.sequence_of(shard) is None:
             return
+        _, (first, _) = self.layout.slice_of(shard)
         for nearest, count, is_last in (
             (self.first, self.halo.after, False),
             (self.last, self.halo.before, True),
         ):
             if count:
-                near = self._near(shard, rows, count, is_last=is_last)
+                near = self._near(rows, count, first, is_last=is_last)
                 both = joined([nearest[shard], near]) if shard in nearest else near
                 assert both is not None
-                nearest[shard] = self._near(shard, both, count, is_last=is_last)
+                nearest[shard] = self._near(both, count, first, is_last=is_last)
 
     def around(self) -> Iterator[tuple[int, MessageKind, pa.Table]]:
         """The shards of slices, with the rows before or after them."""
@@ -182,26 +183,18 @@ class Borders:
         """The rows that a slice needs, of those after it or before it."""
         is_last = kind is MessageKind.BEFORE
         count = self.halo.before if is_last else self.halo.after
-        return self._near(shard + 1, rows, count, is_last=is_last)
+        _, (_, stop) = self.layout.slice_of(shard)
+        return self._near(rows, count, stop, is_last=is_last)
 
-    def _near(self, shard: int, rows: pa.Table, count: int, *, is_last: bool) -> pa.Table:
-        """The rows that slices before this shard, or after it, may need."""
-        edge = None if is_last else self._edge(shard)
-        if self.halo.reach is None or edge is None:
+    def _near(self, rows: pa.Table, count: int, edge: int | None, *, is_last: bool) -> pa.Table:
+        """The rows that a slice needs of those after an edge, or of the last ones."""
+        if self.halo.reach is None or edge is None or is_last:
             return self._nearest(rows, count, is_last=is_last)
         beyond = self.halo.reach.is_beyond(one_array(rows.column(self.order[0].column)), edge)
         within, rest = rows.filter(pa.array(~beyond)), rows.filter(pa.array(beyond))
         both = joined([within, self._nearest(rest, count, is_last=False)])
         assert both is not None
         return both
-
-    def _edge(self, shard: int) -> int | None:
-        """The first code of a slice; None for the first slice, which is after no other."""
-        for number, sequence in enumerate(self.layout.sequences):
-            shards = self.layout.slices_of(number)
-            if shard in shards:
-                return None if shard == shards.start else sequence.cuts[shard - shards.start - 1]
-        return None
 
     def _nearest(self, rows: pa.Table, count: int, *, is_last: bool) -> pa.Table:
         """The first rows in order, or the last ones, sorted."""

@@ -14,14 +14,13 @@ import pyarrow as pa
 from windrow.kernels.packing.chunks import Borders, joined, written
 from windrow.kernels.packing.messages import MessageKind, message
 from windrow.kernels.packing.parquet_files import FileScan, RowGroup
-from windrow.kernels.packing.shards import Layout
+from windrow.kernels.packing.shards import Edges, Layout, SlicedPartition
 from windrow.kernels.slices.halo import Halo
 from windrow.kernels.sorting import SortKey, cut_codes, one_array
 
 __all__ = ["messages_of_slice", "rows_of_slices"]
 
 Array = np.ndarray
-_Edges = tuple[int | None, int | None]
 
 
 def messages_of_slice(
@@ -43,8 +42,8 @@ def messages_of_slice(
     halo
         The rows that the slice needs around its own; None for none.
     """
-    number, (first, stop) = _slice(layout, shard)
-    groups = scan.long[number]
+    sequence, (first, stop) = layout.slice_of(shard)
+    groups = scan.long[sequence]
     sides: list[_Side] = []
     if halo is not None:
         borders = Borders(layout, order, halo)
@@ -54,7 +53,7 @@ def messages_of_slice(
             sides.append(_Side(scan, groups, borders, MessageKind.AFTER, stop))
     own: list[pa.Table] = []
     for place, group in enumerate(groups):
-        rows = _rows(scan, group) if _may_hold(group, (first, stop)) else None
+        rows = _rows(scan, group) if group.may_hold(first, stop) else None
         if rows is not None:
             codes = _codes(rows, order[0])
             own.append(_where(rows, _is_within(codes, (first, stop))))
@@ -69,32 +68,12 @@ def messages_of_slice(
             yield message(shard, side.kind, 0, written(around))
 
 
-def rows_of_slices(groups: Sequence[RowGroup], cuts: Sequence[int]) -> int:
+def rows_of_slices(groups: Sequence[RowGroup], sequence: SlicedPartition) -> int:
     """The number of rows in the row groups of a partition that tasks read for its slices."""
-    return sum(group.rows for edges in _edges(cuts) for group in groups if _may_hold(group, edges))
+    return sum(group.rows for edges in sequence.edges for group in groups if group.may_hold(*edges))
 
 
-def _slice(layout: Layout, shard: int) -> tuple[int, _Edges]:
-    """The number of a slice's partition, and its edges."""
-    for number, sequence in enumerate(layout.sequences):
-        shards = layout.slices_of(number)
-        if shard in shards:
-            return number, _edges(sequence.cuts)[shard - shards.start]
-    raise AssertionError(f"shard {shard} is no slice")
-
-
-def _edges(cuts: Sequence[int]) -> list[_Edges]:
-    """For each slice its first cut code, and the first after it; None at the edges of the partition."""
-    return list(zip([None, *cuts], [*cuts, None], strict=True))
-
-
-def _may_hold(group: RowGroup, edges: _Edges) -> bool:
-    """Whether a row group may have rows of a slice."""
-    first, stop = edges
-    return (first is None or group.greatest >= first) and (stop is None or group.least < stop)
-
-
-def _is_within(codes: Array, edges: _Edges) -> Array:
+def _is_within(codes: Array, edges: Edges) -> Array:
     first, stop = edges
     within = np.ones(len(codes), bool)
     if first is not None:

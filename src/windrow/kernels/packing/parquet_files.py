@@ -84,6 +84,10 @@ class RowGroup:
     least: Any
     greatest: Any
 
+    def may_hold(self, first: Any, stop: Any) -> bool:
+        """Whether there may be values from `first` on and below `stop`; None is no limit."""
+        return (first is None or self.greatest >= first) and (stop is None or self.least < stop)
+
 
 @dataclass(frozen=True)
 class FileScan:

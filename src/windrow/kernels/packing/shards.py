@@ -14,9 +14,11 @@ import pyarrow as pa
 from windrow.kernels.hashing import hashes
 from windrow.kernels.sorting import SortKey, cut_codes, one_array
 
-__all__ = ["Layout", "SlicedPartition", "shards_of"]
+__all__ = ["Edges", "Layout", "SlicedPartition", "shards_of"]
 
 Array = np.ndarray
+Edges = tuple[int | None, int | None]
+"""The first cut code of a slice, and that of the next; None at the edges of the partition."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,11 @@ class SlicedPartition:
         """The number of slices."""
         return len(self.cuts) + 1
 
+    @property
+    def edges(self) -> list[Edges]:
+        """Those of each slice."""
+        return list(zip([None, *self.cuts], [*self.cuts, None], strict=True))
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -52,6 +59,14 @@ class Layout:
         """The shards of a sequence, in its order."""
         first = self.buckets + sum(sequence.slices for sequence in self.sequences[:number])
         return range(first, first + self.sequences[number].slices)
+
+    def slice_of(self, shard: int) -> tuple[int, Edges]:
+        """The number of the sequence that a shard is a slice of, and the edges of the slice."""
+        for number, sequence in enumerate(self.sequences):
+            shards = self.slices_of(number)
+            if shard in shards:
+                return number, sequence.edges[shard - shards.start]
+        raise AssertionError(f"shard {shard} is no slice")
 
     def sequence_of(self, shard: int) -> range | None:
         """The shards of the sequence that a shard is a slice of; None for a bucket."""

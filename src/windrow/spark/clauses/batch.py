@@ -301,8 +301,9 @@ class WindowStage(KeyedRows):
         """The kernel's result, or these of its columns."""
         plan = self.plan(types)
         sliceable = slices.unsliceable(plan) is None and not needs_join(self.draft)
+        soon = slices.halo_of(plan, self.order[0]) is not None  # slices need no exchange
         layout, scan = survey(
-            self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable
+            self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable, soon=soon
         )
         self.bound.reads = scanned.lines
         read = self.read(keyed, types)

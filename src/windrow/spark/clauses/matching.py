@@ -297,7 +297,7 @@ class MatchStage(KeyedRows):
         self.bound.halo, self.bound.is_followed = matches_halo(plan), is_followed(plan)
         sliceable = self.bound.halo is not None or self.bound.is_followed
         layout, scan = survey(
-            self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable
+            self.gateway, keyed, self.partition, self.order[0], scanned, sliceable=sliceable, soon=True
         )
         self.bound.reads = scanned.lines
         key = pa.field(self.order[0].column, pa.null())

@@ -192,7 +192,8 @@ def _scanned(
         """
         if group.part.within is None or gateway.plan_only:
             return group if group.part.within is None else None
-        rows = list(scan.only([*partition, order.column]).rows_of((group.part,)))
+        columns = list(dict.fromkeys((*partition, order.column)))
+        rows = list(scan.only(columns).rows_of((group.part,)))
         if not rows:
             return None
         codes = cut_codes(pa.Table.from_batches(rows).column(order.column), order)

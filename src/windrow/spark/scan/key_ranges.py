@@ -58,7 +58,11 @@ def long_keys(groups: Sequence[RowGroup], column: str, most: int) -> list[LongKe
     for value, alone in of_key.items():
         if sum(groups[place].rows for place in alone) > most:
             keys = KeyRange(column, value, _next(value))
-            parts = {place: _part(one, keys) for place, one in enumerate(groups) if _is_near(one, keys)}
+            parts = {
+                place: _part(one, keys)
+                for place, one in enumerate(groups)
+                if one.may_hold(keys.first, keys.stop)
+            }
             found.append(LongKey(value, tuple(alone), parts))
     return found
 
@@ -93,7 +97,11 @@ def divided(
     edges = [None, *sorted(cuts), None]
     long = {key.value for key in apart}
     ranges = [KeyRange(column, first, stop) for first, stop in pairwise(edges) if first not in long]
-    tasks = [(keys, found) for keys in ranges if (found := [one for one in rest if _is_near(one, keys)])]
+    tasks = [
+        (keys, found)
+        for keys in ranges
+        if (found := [one for one in rest if one.may_hold(keys.first, keys.stop)])
+    ]
     rows = [sum(group.rows for group in found) for _, found in tasks]
     total = sum(group.rows for group in rest)
     largest = most if apart else _LARGEST * total / count
@@ -121,13 +129,6 @@ def _cuts(groups: Sequence[RowGroup], count: int) -> list[Value]:
             cuts.append(group.least)
         before += group.rows
     return cuts
-
-
-def _is_near(group: RowGroup, keys: KeyRange) -> bool:
-    """Whether a row group may have rows in a range."""
-    return (keys.stop is None or group.least < keys.stop) and (
-        keys.first is None or group.greatest >= keys.first
-    )
 
 
 def _part(group: RowGroup, keys: KeyRange) -> FilePart:

@@ -58,17 +58,20 @@ def survey(
     scanned: Scanned,
     *,
     sliceable: bool,
+    soon: bool = False,
 ) -> tuple[Layout, FileScan | None]:
     """Choose the layout for these rows, and how tasks read it; runs a job over a sample of their keys if they
     may be many.
 
-    Long partitions of files are cut by the statistics of the files instead, if these are in their order.
+    Long partitions of files are cut by the statistics of the files instead, if these are in their order. With
+    `soon`, slices are faster than one task as soon as it would not be the fastest reader of all rows.
     """
     scan = scanned.scan
     if gateway.plan_only and scan is None:
         return Layout(shuffled(gateway) if partition else 1), None
     budget = min(_setting(gateway, ROWS_SETTING), max(_setting(gateway, BYTES_SETTING) // _width(rows), 1))
-    in_slices = _in_slices(gateway, scanned, order, budget, is_one=not partition) if sliceable else None
+    most = min(budget, MOST_ALONE) if soon and not partition else budget
+    in_slices = _in_slices(gateway, scanned, order, budget, most, is_one=not partition) if sliceable else None
     if in_slices is not None:
         return in_slices
     layout = _layout(gateway, rows, partition, order, scan, budget, sliceable=sliceable)
@@ -79,13 +82,15 @@ def survey(
 
 
 def _in_slices(
-    gateway: Gateway, scanned: Scanned, order: SortKey, budget: int, *, is_one: bool
+    gateway: Gateway, scanned: Scanned, order: SortKey, budget: int, most: int, *, is_one: bool
 ) -> tuple[Layout, FileScan] | None:
-    """The layout of files with long partitions, by their statistics; None if these are not in order."""
+    """The layout of files with partitions of more than `most` rows, by statistics; None if these are not
+    in order.
+    """
     scan = scanned.scan
     if scan is None:
         return None
-    long = scanned.long(order, min(budget, MOST_ALONE) if is_one else budget)
+    long = scanned.long(order, most)
     sizes = [sum(group.rows for group in one.groups) for one in long]
     cuts = [
         _cuts_between(one.groups, _tasks(gateway, size, budget))
@@ -98,7 +103,7 @@ def _in_slices(
     whole = () if is_one else scanned.whole(rest, long, budget)
     if whole is None:
         return None
-    read = sum(rows_of_slices(one.groups, at) for one, at in zip(long, cuts, strict=True))
+    read = sum(rows_of_slices(one.groups, at) for one, at in zip(long, sequences, strict=True))
     if read > _MOST_OF_SLICES * sum(sizes):
         return Layout(0 if is_one else rest, sequences), scan
     whole = whole if whole or is_one else ((),)
