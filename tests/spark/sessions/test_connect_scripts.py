@@ -11,7 +11,7 @@ import pytest
 from tests.spark.sessions.test_connect import of_program
 from tests.spark.windows.test_scripts import FAILING, OURS, SCRIPTS, UNSEEN, WINDOWS, WITH_WINDOWS
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1200)]
 
 
 def chosen(scripts: list[str]) -> list[str]:
@@ -71,7 +71,7 @@ print(json.dumps(answers))
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     given = {"spark": chosen(SCRIPTS) + chosen(FAILING), "ours": OURS, "windows": WINDOWS}
     given["rows"] = [script for script, _ in [*WITH_WINDOWS, *UNSEEN]]
-    return of_program(PROGRAM, tmp_path_factory.mktemp("connect"), json.dumps(given), timeout=900)
+    return of_program(PROGRAM, tmp_path_factory.mktemp("connect"), json.dumps(given), timeout=1100)
 
 
 def differences(scripts: list[str], wanted: list[Any], found: list[Any]) -> Iterator[tuple[str, Any, Any]]:
