@@ -244,7 +244,7 @@ def test_recorded_streams_beside_live_ones_are_in_memory(
     assert counted(given) == counted([recorded(spark, logs, None, query)])
 
 
-TABLES_OF_THEIR_OWN = ["a join of streams", "tumbling windows", "distinct", "the first of each", "but for"]
+TABLES_OF_THEIR_OWN = ["a join of streams", "distinct", "the first of each", "but for"]
 
 
 @pytest.mark.parametrize("name", TABLES_OF_THEIR_OWN)

@@ -191,7 +191,7 @@ ARRAYS = (
         "SELECT name, COUNT(*), transform(array(MAX(id) + 18), x -> f(x)) AS z FROM c GROUP BY name",
         "SELECT MAX(aggregate(xs, 0, (a, x) -> a + coalesce(f(x), 0))) FROM c"
         " WHERE exists(xs, x -> f(x) > 1)",
-        "SELECT name, (SELECT MAX(size(filter(array(t.v, b.v), x -> f(x) > 1))) FROM t WHERE t.i < b.v)"
+        "SELECT name, (SELECT MAX(size(filter(array(t.v, t.v + 9), x -> f(x) > 1))) FROM t WHERE t.i < b.v)"
         " AS m FROM b",
         "SELECT transform(xs, x -> IF(x > 10, f(38 DIV (x - 8)), 0)) FROM c",
         "FROM c |> EXTEND transform(xs, x -> f(x)) AS y |> WHERE exists(y, x -> f(x + 18) > 1)"
