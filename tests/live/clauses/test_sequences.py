@@ -387,7 +387,7 @@ REFUSED = [
     ),
     ("SYSTEM_CLOCK", "SELECT * FROM s WHERE ts < now() {windows:ORDER BY ts}", "now()"),
     (
-        "UNSUPPORTED_STATEMENT",
+        "NO_CHECKPOINT",
         "CREATE TABLE x AS SELECT * FROM s {windows:ORDER BY ts}",
         "SELECT * FROM s WINDOW BY w AS (TYPE SLIDING ORDER BY ts START AS t END AS e )",
     ),

@@ -148,7 +148,6 @@ def test_a_row_that_cannot_be_computed_ends_a_query_or_is_set_aside_wherever_it_
 OF_EACH_ROW = [
     ("SELECT STREAM ts, v, CAST(k AS INT) AS n FROM s", ["CAST(k AS INT)"]),
     ("SELECT STREAM * FROM s WHERE w <> 0 AND v / w > 1", ["w <> 0", "v / w > 1 | w <> 0"]),
-    ("SELECT STREAM 1 / 0 AS n, ts FROM s", []),
     ("SELECT SUM(v * w) AS n, MAX(1 / v) - 1 AS m FROM s [RANGE 3]", ["v * w", "1 / v"]),
     ("SELECT SUM(v / w) FILTER (WHERE w <> 0) AS n FROM s [RANGE 3]", []),
     (
@@ -216,6 +215,15 @@ def test_what_is_computed_of_each_row_alone(spark, tmp_path, query, wanted):
         for one in part.computed
     ]
     assert sorted(told) == sorted(wanted)
+
+
+def test_what_no_row_can_have_is_an_error_of_the_statement(spark, tmp_path):
+    session = declared(spark.newSession(), tmp_path)
+    with pytest.raises(WindrowError) as error:
+        session.sql("SELECT STREAM 1 / 0 AS n, ts FROM s")
+    assert error.value.condition == "DIVIDE_BY_ZERO"
+    (context,) = error.value.getQueryContext()
+    assert context.fragment() == "1 / 0"
 
 
 def taken(spark, folder, query, rows, keeps="keep", lag=3):

@@ -166,8 +166,10 @@ class LiveQueries(Mapping[str, LiveQuery]):
         folder = insert.plan.gateway.spark.conf.get(CHECKPOINT_SETTING, None)
         if not folder:
             raise UsageError(
-                "INSERT INTO of a live query has no checkpoint",
+                "the live query has no checkpoint",
                 condition="NO_CHECKPOINT",
+                sql=insert.plan.text,
+                span=insert.plan.span,
                 hint="run it as a pipeline: session.pipeline(…, checkpoint=…), windrow run --live;"
                 f" or name the folder for the checkpoints of all queries: SET {CHECKPOINT_SETTING} = folder",
             )

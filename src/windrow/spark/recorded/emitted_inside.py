@@ -25,7 +25,7 @@ __all__ = ["stream_inside"]
 _TIMES = {"one-sql": "ptime", "delta": "_commit_timestamp", "op": "_at", "diff": "_at"}
 """The columns of changes that have their processing times, by envelope."""
 
-_BOUND, _AT = "__windrow_bound", "__windrow_at"
+_BOUND, _AT, _SINCE = "__windrow_bound", "__windrow_at", "__windrow_since"
 
 
 def stream_inside(inside: EmittedInside) -> Stream:
@@ -56,9 +56,12 @@ def _table(inside: EmittedInside) -> Stream:
     at, left = (F.expr(query.scale.to_column(name)) for name in (ENTER, LEAVE))
     bound = (at if rowtime is None else F.col(quoted(rowtime))).alias(_BOUND)
     own = [F.col(quoted(name)) for name in names]
-    entering = frame.select(*own, F.col(LEAVE).alias(LEFT), at.alias(_AT), bound)
-    leaving = frame.where(F.col(LEAVE) != NEVER).select(left.alias(_AT), bound)
-    log = TableLog(rowtime or _AT, _unit(inside), _AT, watermark=_BOUND)
+    since = [] if rowtime is not None else [at.alias(_SINCE)]
+    entering = frame.select(*own, F.col(LEAVE).alias(LEFT), *since, at.alias(_AT), bound)
+    leaving = frame.where(F.col(LEAVE) != NEVER).select(
+        left.alias(_AT), bound
+    )  # no rowtime: these are no rows
+    log = TableLog(rowtime or _SINCE, _unit(inside), _AT, watermark=_BOUND)
     stream = of_frame(entering.unionByName(leaving, allowMissingColumns=True), log)
     return replace(stream, columns=tuple(names), rowtime=rowtime)
 

@@ -46,7 +46,7 @@ from windrow.spark.analysis.small_tables import small_table
 from windrow.spark.arrow import decode
 from windrow.spark.gateway import Gateway
 from windrow.spark.jvm.connect import relations_of_connect
-from windrow.spark.jvm.plans import function_number
+from windrow.spark.jvm.plans import function_number, optimized_json
 from windrow.spark.live.operators.computed_flow import computed
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.runtime.settings import setting
@@ -172,6 +172,8 @@ class IncrementalPlan:
             )
         plan = optimized_tree(self.gateway, frame)
         if plan is None:
+            with self.gateway.translated():
+                optimized_json(frame)  # Spark's error, as of 1 / 0
             self._not_so("a part of the query of which Spark has no plan")
             return ProgramFragment(number, (), schema, {})
         leaves = [*self._leaves(plan)]
