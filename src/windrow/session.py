@@ -496,7 +496,7 @@ class Session:
         known = unit_named(unit)
         if is_text_log(source):
             of_tables = (ptime, producer, bound, watermark, punctuation)
-            refuse_of_text(name, of_tables, fails_and_keeps=(on_late, malformed) == ("fail", "keep"))
+            refuse_of_text(name, of_tables, on_late, malformed)
             log = read_text_log(str(source), malformed=malformed)
             scale = TimeScale("bigint", known or "MILLISECOND")
             typed = tuple(columns.items()) if columns is not None else None

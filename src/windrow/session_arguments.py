@@ -12,7 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from windrow.errors import NoAttributeError, UsageError, did_you_mean
+from windrow.errors import NoAttributeError, UsageError, did_you_mean, refuse_unknown
 from windrow.without_sql.python_lengths import duration_of
 
 __all__ = [
@@ -115,11 +115,10 @@ def refuse_of_named(name: str, options: Iterable[object], on_late: str) -> None:
         )
 
 
-def refuse_of_text(name: str, of_tables: Iterable[object], *, fails_and_keeps: bool) -> None:
-    """Refuse options of tables for a recorded text; `fails_and_keeps` says that late rows fail, and malformed
-    lines are kept.
-    """
-    if any(value is not None for value in of_tables) or fails_and_keeps:
+def refuse_of_text(name: str, of_tables: Iterable[object], on_late: str, malformed: str) -> None:
+    """Refuse options of tables for a recorded text, in which late lines fail unless malformed ones do."""
+    refuse_unknown(f"on_late={on_late!r}", on_late, ("keep", "fail"), "UNKNOWN_OPTION")
+    if any(value is not None for value in of_tables) or (on_late, malformed) == ("fail", "keep"):
         raise UsageError(
             f"stream {name} is of a recorded text, which takes no ptime, producer, bound, watermark or"
             " punctuation, and no on_late='fail' beside malformed='keep'",
