@@ -389,7 +389,7 @@ class _Writer:
                 star = self.one(stars)
                 own = tuple((n.split(".")[1], kind) for n, kind in columns if n.startswith(f"{star}."))
                 return f"{star}.*", own
-            names = [name.split(".")[1] for name, _ in columns]
+            names = [name.split(".")[-1] for name, _ in columns]
             own = tuple(zip(names, (kind for _, kind in columns), strict=True))
             return "*", own
         items = []

@@ -52,11 +52,18 @@ def expected(logs, name, low, high):
     """What remains by definition: a row at a time, with the watermark by the entries of earlier times."""
     is_anti, is_full = name.split()[0] in ("NOT", "ANTI"), name.startswith("FULL")
 
+    def mark(rows, at):
+        """The watermark of a log before a time: there is none before the first row that is not below it."""
+        own, has_begun = None, False
+        for when, ts, *_, upto in rows:
+            if when < at:
+                has_begun |= ts is not None and (own is None or ts >= own)
+                own = own if upto is None else upto
+        return own if has_begun else None
+
     def before(at):
-        marks = [
-            [upto for when, *_, upto in rows if upto is not None and when < at] for rows in logs.values()
-        ]
-        return min(one[-1] for one in marks) if all(marks) else -1
+        marks = [mark(rows, at) for rows in logs.values()]
+        return -1 if None in marks else min(marks)
 
     def final(ts, is_left=True):
         """The watermark below which a row is not final: its own time is, and that of its last partner."""
