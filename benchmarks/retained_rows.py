@@ -1,11 +1,11 @@
 """How long a micro-batch of a thousand rows takes, with ten thousand and with five million rows retained.
 
-    python -m benchmarks.retained_rows [query]
+    python -m benchmarks.retained_rows [query [executors]]
 
-runs each query over large micro-batches whose rows stay, and then over forty of a thousand rows. It prints
-the median seconds of the last thirty, by Spark's clock, from start to end of a trigger, and the ratio. Only
-what is public is imported, so that `PYTHONPATH` may name the `src` of another commit, for one run beside
-the other.
+runs each query, on the driver or on executors, over large micro-batches whose rows stay, and then over forty
+of a thousand rows. It prints the median seconds of the last thirty, by Spark's clock, from start to end of a
+trigger, and the ratio. Only what is public is imported, so that `PYTHONPATH` may name the `src` of another
+commit, for one run beside the other.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _VALUES = "COUNT(*) AS n, SUM(v) AS total, MAX(v) AS high"
 QUERIES = {
     "[RANGE 1 DAY]": "ISTREAM(SELECT k, v FROM s [RANGE 1 DAY])",
     "[RANGE 1 DAY] GROUP BY": f"SELECT k, {_VALUES} FROM s [RANGE 1 DAY] GROUP BY k",
+    "[RANGE 1 DAY] GROUP BY, twice": "SELECT n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n"
+    " FROM s [RANGE 1 DAY] GROUP BY k) GROUP BY n",
     "[RANGE 1 DAY] JOIN": "SELECT s.v, t.v AS w FROM s [RANGE 1 DAY] AS s JOIN t [RANGE 1 DAY] AS t"
     " ON s.own = t.own",
     "[PARTITION BY k ROWS 10]": "SELECT k, v FROM s [PARTITION BY k ROWS 10]",
@@ -42,10 +44,12 @@ QUERIES = {
 }
 
 
-def main(only: str = "") -> None:
+def main(only: str = "", host: str = "driver") -> None:
     """Print the table."""
     spark = of_two_cores()
-    sys.stdout.write(f"{'query':26}" + "".join(f"{count:>12,}" for count in _RETAINED) + f"{'ratio':>8}\n")
+    spark.conf.set("spark.windrow.live.host", host)
+    spark.conf.set("spark.windrow.live.buckets", "2")
+    sys.stdout.write(f"{'query':30}" + "".join(f"{count:>12,}" for count in _RETAINED) + f"{'ratio':>8}\n")
     with tempfile.TemporaryDirectory() as folder:
         for count in _RETAINED:
             for seed, name in enumerate(("s", "t")):
@@ -53,7 +57,7 @@ def main(only: str = "") -> None:
         for name, query in QUERIES.items():
             if only in name:
                 few, many = (_run(spark, Path(folder) / str(count), query) for count in _RETAINED)
-                sys.stdout.write(f"{name:26}{few:12.2f}{many:12.2f}{many / few:8.2f}\n")
+                sys.stdout.write(f"{name:30}{few:12.2f}{many:12.2f}{many / few:8.2f}\n")
                 sys.stdout.flush()
 
 
@@ -82,4 +86,4 @@ def _write(folder: Path, count: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:3])

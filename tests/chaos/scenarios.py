@@ -84,6 +84,13 @@ SCENARIOS = {
         has_workers=True,
         host="executors",
     ),
+    "counts of counts on executors": Scenario(
+        lambda folder: [Arriving(folder, "s", lag=2, producers="p")],
+        "SELECT n, COUNT(*) AS keys, MAX(k) AS last FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 5]"
+        " GROUP BY k) GROUP BY n",
+        has_workers=True,
+        host="executors",
+    ),
     "averages on executors": Scenario(
         lambda folder: [OfWindows(folder, "s", lag=2, length=3)],
         "SELECT k, wend, COUNT(*) AS n, AVG(v) AS mean FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 3)"

@@ -11,9 +11,11 @@ from pyspark.sql import functions as F
 
 from tests.live.random_logs import LAGS, table
 from windrow.spark.live.executors import bucket as buckets_of
+from windrow.spark.live.executors import onward as onward_of
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.graphs.graph import graph_of
+from windrow.spark.live.executors.onward import advanced_onward, bucket_of
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
 from windrow.spark.logs.live_source import PTIME
 
@@ -92,17 +94,35 @@ def in_buckets(spark, plan, logs, cuts, parts, count, forget, again, *, envelope
         packed.reverse()  # an exchange keeps no order
         if number in forget:
             buckets_of._KNOWN.clear()
-        given = []
-        for own in sorted({packet[BUCKET] for packet in packed}):
-            packets = [(packet[NOTE], packet[DATA]) for packet in packed if packet[BUCKET] == own]
-            before = stores.get(own, Stored())
-            if number in again:
-                list(advanced(task, copy.deepcopy(before), packets))
-            stores[own] = copy.deepcopy(before)
-            for note, data in advanced(task, stores[own], packets):
-                given.append((note, data))
-                account = BucketAccount.read(note)
-                if account is not None:
-                    accounts[own] = account
-        tables.append(given)
+        sent = [(packet[BUCKET], packet[NOTE], packet[DATA]) for packet in packed]
+        given = _advanced(stores.setdefault("first", {}), sent, task, is_again=number in again)
+        for own, note, _ in given:
+            account = BucketAccount.read(note)
+            if account is not None:
+                accounts[own] = account
+        if task.onward is not None:
+            if number in forget:
+                onward_of._KNOWN.clear()
+            sent = [(bucket_of(task.onward, note), note, data) for _, note, data in reversed(given)]
+            given = _advanced(stores.setdefault("second", {}), sent, task, True, is_again=number in again)
+        tables.append([(note, data) for _, note, data in given])
     return graph, tables, accounts
+
+
+def _advanced(stores, packets, task, is_onward=False, *, is_again):
+    """What the buckets of a part of the query give for packets, each with the number of its bucket."""
+    given = []
+    for own in sorted({bucket for bucket, _, _ in packets}):
+        before = stores.get(own, Stored())
+        mine = [(note, data) for bucket, note, data in packets if bucket == own]
+
+        def output(store, mine=mine, own=own):
+            if is_onward:
+                return list(advanced_onward(task, store, mine))
+            return list(advanced(task, store, mine, is_first=own == task.buckets[0]))
+
+        if is_again:
+            output(copy.deepcopy(before))
+        stores[own] = copy.deepcopy(before)
+        given += [(own, note, data) for note, data in output(stores[own])]
+    return given

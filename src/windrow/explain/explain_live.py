@@ -147,7 +147,11 @@ def _host(plan: LivePlan) -> list[tuple[str, str]]:
     divided = "; ".join(f"{side.stream} by {', '.join(side.labels)}" for side in graph.sides)
     has_key = any(side.key for side in graph.sides)
     exchange = f"{graph.buckets} buckets: {divided}" if has_key else "one bucket: no key divides the rows"
-    return [("host", "executors"), ("exchange", exchange)]
+    lines = [("host", "executors"), ("exchange", exchange)]
+    if graph.onward is not None:
+        then = f"{graph.buckets} buckets, by other keys" if any(graph.onward.keys.values()) else "one bucket"
+        lines.append(("exchange", f"{then}: the changes of the operators above"))
+    return lines
 
 
 def how_blocking(plan: WholeStreamsPlan) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from windrow.kernels.aggregates import AggregateSpec
 from windrow.kernels.computed.computed_operations import Computed, ComputedColumns, RowFilter
-from windrow.kernels.computed.computed_values import Applied, ComputedColumn
-from windrow.kernels.dividing import divisions, undivided
+from windrow.kernels.computed.computed_values import Applied, ComputedColumn, Constant
+from windrow.kernels.dividing import divisions, in_two_parts, undivided
 from windrow.kernels.incremental import Program, ProgramFragment, ProgramNode
 from windrow.kernels.packing.shards import Layout
 from windrow.kernels.zset.keyed_operator import Keyed
@@ -198,3 +200,88 @@ def test_a_column_divides_rows_that_meet_what_is_computed_of_others():
     assert found[1] == "j"
     twice = node("join", ("key",), 2, ("key",), computed(0, "key", "k"), computed(0, "key", "k"))
     assert by_computed([twice], chosen(2, a="key")) == []  # whether two ways compute the same, nobody says
+
+
+# -- in two parts ------------------------------------------------------------------------------------------
+
+
+def parts_of(nodes, output, leaves=None):
+    """The leaves of the operators of each part, and the crossing leaves with their columns; None if all is
+    one.
+    """
+    known = leaves or {0: LEAF}
+    found = in_two_parts(Program(tuple(nodes), (output,)), known, known, {})
+    if found is None:
+        return None
+    names = {
+        leaf: [one for one in columns.names if one not in (ENTER, LEAVE)]
+        for leaf, columns in found.crossing.items()
+    }
+    return [one.leaf for one in found.first.nodes], [one.leaf for one in found.second.nodes], names
+
+
+def test_groups_of_groups_by_another_key_are_the_second_part():
+    inner = node("group", ("a",), 1, ("a", "n"), chosen(0, a="k"), counts="n")
+    outer = node("group", ("b",), 2, ("b", "m"), chosen(1, b="n"), counts="m")
+    assert parts_of([inner, outer], chosen(2, b="b", m="m")) == ([1], [2], {1: ["n"]})
+    by_the_same = node("group", ("a",), 2, ("a", "m"), chosen(1, a="a"), counts="m")
+    assert parts_of([inner, by_the_same], chosen(2, a="a", m="m")) is None
+
+
+def test_input_leaves_of_the_second_part_cross_with_the_columns_that_it_reads():
+    inner = node("group", ("a",), 2, ("a", "n"), chosen(0, a="k"), counts="n")
+    sides = chosen(2, b="n", a="a"), chosen(1, b="w")
+    join = node("join", ("b",), 3, ("b", "a"), *sides)
+    leaves = {0: LEAF, 1: OTHER}
+    assert parts_of([inner, join], chosen(3, b="b", a="a"), leaves) == ([2], [3], {1: ["w"], 2: ["a", "n"]})
+
+
+def test_without_a_key_below_nothing_is_divided_first():
+    group = node("group", ("a",), 1, ("a", "n"), computed(0, "a", "k"), counts="n")
+    whole = node("group", (), 2, ("n",), chosen(1, n="n"), counts="n")
+    assert parts_of([group, whole], chosen(2, n="n")) is None
+    keyed = node("group", ("a",), 1, ("a", "n"), chosen(0, a="k"), counts="n")
+    assert parts_of([keyed, whole], chosen(2, n="n")) == ([1], [2], {1: ["n"]})
+    assert parts_of([keyed], chosen(1, n="n")) is None
+
+
+def test_aggregates_that_depend_on_the_order_of_rows_are_in_the_second_part():
+    def by(function, kind):
+        spec = AggregateSpec(function, "v", kind)
+        side = replace(chosen(0, a="k", v="v"), schema=pa.schema([("a", pa.int64()), ("v", kind), *TIMES]))
+        keyed = Keyed("group", ("a",), Layout(1), aggregates=(("n", spec),))
+        inner = ProgramNode(keyed, (side,), schema("a", "n"), 1)
+        outer = node("group", ("b",), 2, ("b", "m"), chosen(1, b="n"), counts="m")
+        return parts_of([inner, outer], chosen(2, b="b", m="m"))
+
+    assert by("sum", pa.int64()) == ([1], [2], {1: ["n"]})
+    assert by("max", pa.float64()) == ([1], [2], {1: ["n"]})
+    assert by("sum", pa.float64()) is None
+    assert by("stddev_samp", pa.int64()) is None
+
+
+def test_rows_that_a_column_may_not_divide_cross_with_all_that_is_read():
+    inner = node("group", ("a",), 2, ("a", "n"), chosen(0, a="k"), counts="n")
+    join = node("join", ("b",), 3, ("b", "a"), chosen(2, b="n", a="a"), chosen(1, b="w"))
+    program = Program((inner, join), (chosen(3, b="b", a="a"),))
+    found = in_two_parts(program, {0: LEAF, 1: pa.schema([])}, {0: LEAF, 1: OTHER}, {})
+    assert [one for one in found.crossing[1].names if one not in (ENTER, LEAVE)] == ["w"]
+
+
+def test_a_value_of_no_column_is_the_same_for_all_rows():
+    value = Computed(
+        {}, [ComputedColumns({0: Constant(pa.scalar("x"))})], [0], pa.schema([("a", pa.string())])
+    )
+    side = ProgramFragment(0, (0,), value.schema, {0: frozenset()}, None, value)
+    group = node("group", ("a",), 1, ("a", "n"), side, counts="n")
+    nothing = {0: pa.schema([])}
+    (found,) = divisions(Program((group,), (chosen(1, a="a"),)), nothing, None, nothing)
+    assert found[0].of(pa.table({"k": [1, 2, 3]})).to_pylist() == ["x", "x", "x"]
+
+
+def test_the_output_may_read_the_first_part():
+    keyed = node("group", ("a",), 1, ("a", "n"), chosen(0, a="k"), counts="n")
+    whole = node("group", (), 2, ("m",), chosen(1, n="n"), counts="m")
+    reads = {1: frozenset(["n"]), 2: frozenset(["m"])}
+    union = ProgramFragment(0, (1, 2), schema("m"), reads, parts=(chosen(1, m="n"), chosen(2, m="m")))
+    assert parts_of([keyed, whole], union) == ([1], [2], {1: ["n"]})

@@ -16,9 +16,9 @@ from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
 from windrow.kernels import operator_state
 from windrow.spark.live import hosts
-from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors import packing
+from windrow.spark.live.executors import onward, packing
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
+from windrow.spark.live.executors.graphs import window_graph
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
@@ -54,7 +54,6 @@ OF_OPERATORS = [
     "SELECT k FROM s [RANGE 3 SECONDS] EXCEPT SELECT k FROM t [RANGE 5 SECONDS]",
     "SELECT k, v FROM s [RANGE 4 SECONDS] WHERE EXISTS (SELECT 1 FROM t [RANGE 2 SECONDS] WHERE t.k = s.k)",
     "SELECT k, v FROM s [RANGE 4 SECONDS] WHERE v NOT IN (SELECT v FROM t [RANGE 2 SECONDS] WHERE t.k = s.k)",
-    "SELECT k, v FROM s [RANGE 4 SECONDS] WHERE (v, k, v, 1) NOT IN (SELECT v, 1, 2, k FROM t [ROWS 2])",
     "ISTREAM(SELECT DISTINCT k FROM s [RANGE UNBOUNDED])",
     "SELECT s.k, s.v, t.v AS w FROM s [RANGE 3 SECONDS] LEFT JOIN t [RANGE 4 SECONDS] "
     "ON s.k = t.k AND s.v < t.v",
@@ -64,18 +63,42 @@ OF_OPERATORS = [
     "GROUP BY k % 2, v) GROUP BY k",
     "SELECT s.k, s.v, u.w FROM s [RANGE 3 SECONDS] JOIN (VALUES (1, 'x'), (2, 'y')) AS u (k, w) ON s.k = u.k",
     "SELECT k, v, w FROM s [PARTITION BY k ROWS 2] JOIN (VALUES (1, 'x'), (2, 'y')) AS u (x, w) ON v = x",
+    "SELECT p, COUNT(*) AS m FROM (SELECT CAST(v AS STRING) AS p FROM s [RANGE 4 SECONDS] "
+    "UNION ALL SELECT 'x' AS p FROM t [RANGE 2 SECONDS]) GROUP BY p",
     "SELECT s.k, MAX(u.w) AS w, COUNT(*) AS n FROM s [RANGE 4 SECONDS] LEFT JOIN (VALUES (1, 'x'), (1, 'z')) "
     "AS u (k, w) ON s.k = u.k GROUP BY s.k",
 ]
 
+WITH_TWO_KEYS = [
+    "SELECT a.k, a.m, b.v FROM (SELECT k, COUNT(*) AS m FROM s [RANGE 4 SECONDS] GROUP BY k) AS a JOIN "
+    "t [ROWS 3] AS b ON a.m = b.v",
+    "SELECT a.k, a.m, b.v FROM (SELECT k, MAX(v) AS m FROM s [PARTITION BY k ROWS 3] GROUP BY k) AS a JOIN "
+    "t [PARTITION BY k ROWS 2] AS b ON a.m = b.v",
+    "SELECT p, COUNT(*) AS m FROM (SELECT k, CAST(COUNT(*) AS STRING) AS p FROM s [RANGE 4 SECONDS] "
+    "GROUP BY k UNION ALL SELECT v, 'x' FROM t [RANGE 2 SECONDS]) GROUP BY p",
+    "SELECT n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 4 SECONDS] GROUP BY k) GROUP BY n",
+    "SELECT COUNT(*) AS n, SUM(v) AS v FROM (SELECT DISTINCT k, v FROM s [RANGE 3 SECONDS])",
+    "SELECT a.k, a.v, b.m FROM (SELECT k, SUM(v) AS v FROM s [RANGE 4 SECONDS] GROUP BY k) AS a JOIN "
+    "(SELECT v AS w, COUNT(*) AS m FROM s [RANGE 4 SECONDS] GROUP BY v) AS b ON a.v = b.w",
+    "SELECT a.k, a.v, b.m FROM s [RANGE 3 SECONDS] AS a JOIN "
+    "(SELECT v AS w, COUNT(DISTINCT k) AS m FROM (SELECT k, MAX(v) AS v FROM t [PARTITION BY k ROWS 2] "
+    "GROUP BY k) GROUP BY v) AS b ON a.v = b.w",
+    "ISTREAM(SELECT n, COUNT(*) AS m FROM (SELECT k, COUNT(*) AS n FROM s [RANGE UNBOUNDED] GROUP BY k) "
+    "GROUP BY n)",
+    "SELECT k % 2 AS p, COUNT(*) AS n FROM (SELECT DISTINCT k, v FROM s [PARTITION BY v ROWS 2]) "
+    "GROUP BY k % 2",
+    "SELECT n % 2 AS p, MAX(k) AS k FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 4 SECONDS] GROUP BY k) "
+    "GROUP BY n % 2",
+]
+
 IN_ONE_BUCKET = [
+    "SELECT n, COUNT(*) AS m FROM (SELECT k, STDDEV(v) AS n FROM s [RANGE 3 SECONDS] GROUP BY k) GROUP BY n",
+    "SELECT k, v FROM s [RANGE 4 SECONDS] WHERE (v, k, v, 1) NOT IN (SELECT v, 1, 2, k FROM t [ROWS 2])",
     "SELECT COUNT(*) AS n, SUM(v) AS v FROM s [RANGE 3 SECONDS]",
     "SELECT DISTINCT k FROM s [ROWS 2]",
     "SELECT k, v FROM s [ROWS 3 SLIDE 2]",
     "SELECT k, v FROM s [PARTITION BY k % 2 ROWS 2]",
     "SELECT DISTINCT k FROM s [RANGE 3 SECONDS] UNION ALL SELECT k FROM s [ROWS 2]",
-    "SELECT k % 2 AS p, COUNT(*) AS n FROM (SELECT DISTINCT k, v FROM s [PARTITION BY v ROWS 2]) "
-    "GROUP BY k % 2",
     "SELECT s.k, s.v FROM s [RANGE 3 SECONDS] WHERE v >= (SELECT MAX(v) FROM t [RANGE 4 SECONDS])",
 ]
 
@@ -109,12 +132,12 @@ def small():
     """Groups are stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(operator_state, "ROWS_BEFORE_STATE", 1)
-        for module in (buckets_of, packing):
+        for module in (onward, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield
 
 
-OF_WINDOWS = st.sampled_from([*QUERIES, *OF_OPERATORS, *IN_ONE_BUCKET])
+OF_WINDOWS = st.sampled_from([*QUERIES, *OF_OPERATORS, *WITH_TWO_KEYS, *IN_ONE_BUCKET])
 BEGUN = row.map(lambda found: (*found, None))
 """The first entry of a log: before its first row a stream has no watermark."""
 
@@ -184,7 +207,7 @@ LOGS = {
 
 
 @pytest.mark.sampled
-@pytest.mark.parametrize("query", [*OF_OPERATORS, *IN_ONE_BUCKET])
+@pytest.mark.parametrize("query", [*OF_OPERATORS, *WITH_TWO_KEYS, *IN_ONE_BUCKET])
 @pytest.mark.usefixtures("interpreted", "small")
 def test_operators_over_windows_give_what_the_recorded_log_gives(spark, tmp_path, query):
     end = ("a", None, None, None, FOREVER)
@@ -194,6 +217,7 @@ def test_operators_over_windows_give_what_the_recorded_log_gives(spark, tmp_path
     wanted = recorded(spark, logs, 2).sql(query)
     assert_same(spark, graph, tables, wanted, is_stream=query.startswith("ISTREAM"))
     assert len(accounts) == (1 if query in IN_ONE_BUCKET else 3)
+    assert (graph.onward is not None) == (query in WITH_TWO_KEYS)
     assert not any(one.waiting.get(at) for one in accounts.values() for at in range(len(graph.streams)))
 
 
@@ -298,6 +322,69 @@ def test_a_live_relation_is_a_streaming_dataframe(spark, session, tmp_path, put)
     query = writer.trigger(availableNow=True).start(str(tmp_path / "out"), format="parquet")
     query.awaitTermination()
     assert written(spark, tmp_path / "out") == [("a", 2, "delete", 6, 6), ("a", 2, "insert", 1, 1)]
+
+
+TWICE = (
+    "SELECT n, COUNT(*) AS m, MAX(k) AS k FROM (SELECT k, COUNT(*) AS n FROM s [RANGE 5 SECONDS] GROUP BY k) "
+    "GROUP BY n"
+)
+
+
+@pytest.mark.usefixtures("on_executors")
+def test_rows_are_exchanged_twice_by_different_keys(spark, session, tmp_path, put):
+    relation = session.sql(TWICE)
+    plan = session.sql(f"EXPLAIN {TWICE}").plan()
+    assert [line.split(None, 1)[1] for line in plan.splitlines() if line.strip().startswith("exchange")] == [
+        "2 buckets: s by k",
+        "2 buckets, by other keys: the changes of the operators above",
+    ]
+
+    def started(name):
+        query = relation.start(tmp_path / name, checkpoint=tmp_path / f"{name}-checkpoint", envelope="diff")
+        query.process_all_available()
+        return query
+
+    put((1, "a", 1), (2, "b", 5), (4, "a", 3))
+    started("out").stop()
+    put((3, "c", 9), (9, "b", 2), (5, "a", 9))
+    put((30, "b", 2))
+    query = started("out")
+    progress, state = query.progress, query.state().collect()
+    query.stop()
+    names = ("in", "used", "buffered", "late", "malformed")
+    assert [progress[f"rows_{name}"] for name in names] == [7, 5, 1, 1, 0]
+    assert (progress["frontier"], progress["buckets"]) == (28, 2)
+    assert [(row["kind"], row["rows"]) for row in state if row["kind"] == "stream"] == [("stream", 1)]
+    frame = relation.df.writeStream.option("checkpointLocation", str(tmp_path / "frame-checkpoint"))
+    frame.trigger(availableNow=True).start(str(tmp_path / "frame"), format="parquet").awaitTermination()
+    given = [
+        (*row[:3], 1 if row[3] == "insert" else -1, row[4]) for row in written(spark, tmp_path / "frame")
+    ]
+    spark.conf.set(HOST, "driver")
+    started("driver").stop()
+    wanted = written(spark, tmp_path / "driver")
+    assert written(spark, tmp_path / "out") == wanted
+    assert sorted(given) == wanted
+
+
+@pytest.mark.usefixtures("on_executors")
+def test_a_checkpoint_goes_on_with_as_many_exchanges_as_it_has(spark, session, tmp_path, put, monkeypatch):
+    relation = session.sql(TWICE)
+
+    def taken(name):
+        query = relation.start(tmp_path / name, checkpoint=tmp_path / f"{name}-checkpoint", envelope="diff")
+        query.process_all_available()
+        query.stop()
+
+    put((1, "a", 1), (2, "b", 5), (4, "a", 3))
+    with monkeypatch.context() as patch:
+        patch.setattr(window_graph, "divided_twice", lambda *_: None)  # as in earlier versions
+        taken("out")
+    put((9, "b", 2), (30, "b", 2))
+    taken("out")
+    spark.conf.set(HOST, "driver")
+    taken("driver")
+    assert written(spark, tmp_path / "out") == written(spark, tmp_path / "driver")
 
 
 @pytest.mark.usefixtures("on_executors")

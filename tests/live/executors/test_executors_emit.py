@@ -23,7 +23,7 @@ from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
 from windrow.kernels import operator_state
 from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors import emitting, packing
+from windrow.spark.live.executors import emitting, onward, packing
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.graphs.graph import graph_of
@@ -92,6 +92,18 @@ QUERIES = {
     "GROUP BY wend EMIT STREAM AFTER DELAY INTERVAL 6 SECONDS",
     "zeros of both signs": "SELECT (v - 2) * CAST('-0.0' AS DOUBLE) AS z, COUNT(*) AS n FROM s "
     "GROUP BY (v - 2) * CAST('-0.0' AS DOUBLE) EMIT STREAM",
+    "counts of groups": "SELECT n, COUNT(*) AS m, MAX(k) AS k FROM (SELECT k, COUNT(*) AS n FROM s "
+    "GROUP BY k) GROUP BY n EMIT STREAM",
+    "counts of hopping windows": "SELECT n, wend, COUNT(*) AS m FROM (SELECT k, wend, COUNT(*) AS n FROM "
+    "HOP(TABLE s, DESCRIPTOR(ts), 2, 5) GROUP BY k, wend) GROUP BY n, wend EMIT STREAM AFTER WATERMARK",
+    "the greatest groups": "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) "
+    "ORDER BY n DESC, k LIMIT 2 EMIT STREAM",
+    "all keys after a delay": "SELECT COUNT(*) AS n FROM (SELECT DISTINCT k, v FROM s) "
+    "EMIT STREAM AFTER DELAY INTERVAL 4 SECONDS",
+    "hopping windows with most rows": "SELECT a.k, a.wend, a.n FROM (SELECT k, wend, COUNT(*) AS n FROM "
+    "HOP(TABLE s, DESCRIPTOR(ts), 2, 5) GROUP BY k, wend) AS a JOIN (SELECT wend, MAX(n) AS most FROM "
+    "(SELECT k, wend, COUNT(*) AS n FROM HOP(TABLE s, DESCRIPTOR(ts), 2, 5) GROUP BY k, wend) GROUP BY wend) "
+    "AS b ON a.wend = b.wend AND a.n >= b.most EMIT STREAM AFTER WATERMARK",
     "the first of each": "SELECT k, ts, v FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC, "
     "ts) AS place FROM s) WHERE place <= 2 EMIT STREAM",
 }
@@ -110,11 +122,26 @@ OF_TWO = {
     "groups of both": "SELECT k, COUNT(*) AS n, SUM(v) AS v FROM (SELECT k, v FROM s UNION ALL SELECT k, "
     "v + 1 FROM t ) GROUP BY k EMIT STREAM",
     "keys but for some": "SELECT k FROM s EXCEPT SELECT k FROM t EMIT STREAM",
+    "groups of pairs by another key": "SELECT t.v, COUNT(*) AS n FROM s JOIN t ON s.k = t.k GROUP BY t.v "
+    "EMIT STREAM",
+    "pairs of groups by another key": "SELECT a.k, a.n, t.v FROM (SELECT k, COUNT(*) AS n FROM s GROUP BY k) "
+    "AS a JOIN t ON a.n = t.v EMIT STREAM",
     "rows with a partner within an interval or none": "SELECT s.k, s.v, t.v AS w FROM s LEFT JOIN t ON s.k ="
     " t.k AND t.ts BETWEEN s.ts - 1 AND s.ts + 2 EMIT STREAM AFTER WATERMARK",
     "rows without a partner within an interval": "SELECT k, v FROM s WHERE NOT EXISTS (SELECT 1 FROM t WHERE"
     " t.k = s.k AND t.ts BETWEEN s.ts AND s.ts + 2) EMIT STREAM AFTER WATERMARK ALLOWED LATENESS 1",
 }
+
+WITH_TWO_KEYS = {
+    "counts of groups",
+    "counts of hopping windows",
+    "the greatest groups",
+    "names with rows or none",
+    "all keys after a delay",
+    "groups of pairs by another key",
+    "pairs of groups by another key",
+}
+"""The queries whose rows are divided twice."""
 
 END = ("a", None, None, None, 30)
 
@@ -184,7 +211,7 @@ def small():
         patch.setattr(operator_state, "ROWS_BEFORE_STATE", 1)
         patch.setattr(emitting, "FINAL_FROM", 1)
         patch.setattr(emitting, "SPARE", 1)
-        for module in (buckets_of, packing):
+        for module in (onward, packing):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield
 
@@ -296,7 +323,23 @@ def test_buckets_give_what_the_recorded_log_gives(spark, tmp_path, name):
     given_ = agree(spark, tmp_path, query, logs, 1, cuts, 2, 3, {1, 2}, {3})
     batches = {known: cut(log, cuts)[:-1] for known, log in logs.items()}
     told = recorded(spark, batches, 1, query)
+    plan = declared(spark, tmp_path, logs, 1).sql(query).live
+    assert (graph_of(plan, 3).onward is not None) == (name in WITH_TWO_KEYS)
     assert Counter(tuple(row.values()) for row in given_.rows) == counted([told])
+
+
+def test_changes_are_exchanged_again_and_not_rows(spark, tmp_path, monkeypatch):
+    sent, crossing = [], buckets_of.crossing
+
+    def counting(onward, tables):
+        sent.append(sum(table.num_rows for table in tables))
+        return crossing(onward, tables)
+
+    monkeypatch.setattr(buckets_of, "crossing", counting)
+    logs = {"s": [*(("a", at // 50, at % 3, 1, None) for at in range(300)), END]}
+    plan = declared(spark, tmp_path, logs, 2).sql(QUERIES["counts of groups"]).live
+    on_executors(spark, plan, logs, [0.5, 0.9], 2, 2, set(), set(), "diff")
+    assert sum(sent) == 3 + 2 * (3 + 3)  # three groups begin, and change twice
 
 
 # -- what is kept ------------------------------------------------------------------------------------------
@@ -322,7 +365,7 @@ def test_a_micro_batch_of_few_rows_writes_few_bytes_and_looks_at_few_rows(spark,
         monkeypatch.setattr(operator_state, "ROWS_BEFORE_STATE", 1_000)
         packets = [packet for batch in pack(task, many.to_batches(), 0) for packet in batch.to_pylist()]
         list(advanced(task, store, [(packet[NOTE], packet[DATA]) for packet in packets]))
-        known = next(reversed(buckets_of._KNOWN.values())).state
+        known = next(reversed(buckets_of._KNOWN._known.values())).state
         assert known.carried.to_json()["rows"] == known.run.retained == keys  # a count and a sum of each
         before, store.written = known.run.operators.looked_at, 0
         list(advanced(task, store, [(packet[NOTE], packet[DATA]) for packet in few]))

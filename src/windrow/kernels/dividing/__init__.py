@@ -4,5 +4,6 @@ alone.
 
 from windrow.kernels.dividing.derived_keys import DerivedKey
 from windrow.kernels.dividing.divisions import Division, divisions, undivided
+from windrow.kernels.dividing.two_parts import TwoParts, in_two_parts
 
-__all__ = ["DerivedKey", "Division", "divisions", "undivided"]
+__all__ = ["DerivedKey", "Division", "TwoParts", "divisions", "in_two_parts", "undivided"]

@@ -103,10 +103,11 @@ class Way:
 
     def rows(self, rows: pa.Table) -> pa.Table | None:
         """The rows at its end, with the places of the leaf's rows that they come from."""
-        table = rows.select(self.columns.names).cast(self.columns)
-        for column in self.missing:
-            table = table.append_column(column, pa.nulls(rows.num_rows, column.type))
-        made: pa.Table | None = table.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
+        found = [rows.column(column.name).cast(column.type) for column in self.columns]
+        found += [pa.nulls(rows.num_rows, column.type) for column in self.missing]
+        places = pa.array(np.arange(rows.num_rows))  # also of rows of which no column is read
+        names = [*self.columns.names, *self.missing.names, _PLACE]
+        made: pa.Table | None = pa.Table.from_arrays([*found, places], names=names)
         for operation in self.operations:
             if made is None:
                 return None

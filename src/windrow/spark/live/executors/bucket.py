@@ -23,7 +23,9 @@ from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store, StreamMark
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
 from windrow.spark.live.executors.judging import Admission, Decisions, begun_mark, mark_of
+from windrow.spark.live.executors.onward import begun_at, crossing, rows_of, told
 from windrow.spark.live.executors.packing import LATE_AT
+from windrow.spark.live.executors.recent import Recent
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.input.entry_columns import TICKS
 from windrow.spark.logs.session_streams import REASON
@@ -32,7 +34,6 @@ from windrow.streams.entries import BEFORE, Decision, reasons
 
 __all__ = ["advanced"]
 
-_ROWS_AT_ONCE = 1 << 18
 _COUNTS = ("late", "rejected", "quarantined", "quarantined_bounds")
 
 Packet = tuple[str, bytes | None]
@@ -75,27 +76,17 @@ class _Bucket:
         return self.state.size
 
 
-_KNOWN: dict[str, _Bucket] = {}
-"""The buckets that this process has used last, by a generated name."""
-_MOST = 1 << 28
-"""The most bytes of cached buckets: another process may own them by now."""
+_KNOWN = Recent[_Bucket]()
 
 
-def _remember(life: str, bucket: _Bucket) -> None:
-    """Cache a bucket, and evict the least recently used ones."""
-    _KNOWN[life] = bucket
-    size = sum(one.size for one in _KNOWN.values())
-    for other in list(_KNOWN):
-        if size <= _MOST or other == life:
-            break
-        size -= _KNOWN.pop(other).size
-
-
-def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
+def advanced(
+    task: BucketTask, store: Store, packets: Iterable[Packet], *, is_first: bool = True
+) -> Iterator[Packet]:
     """The output of a bucket for the packets of a micro-batch.
 
     The first packet is an account, the next ones have late rows and malformed entries, the others are from
-    :meth:`.bucket_state.BucketState.process`.
+    :meth:`.bucket_state.BucketState.process`. If the query has a second part, they are packets for its
+    buckets, which :func:`.onward.bucket_of` reads; the first bucket tells these of the micro-batch.
 
     Raises
     ------
@@ -103,7 +94,7 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
         ``CHECKPOINT_OF_ANOTHER_QUERY``.
     """
     life, bucket = _read(task, store)
-    _KNOWN.pop(life, None)  # its state changes now: if this fails, it is read again
+    _KNOWN.drop(life)  # its state changes now: if this fails, it is read again
     notes, rows = list[dict[str, Any]](), list[tuple[dict[str, Any], bytes]]()
     for text, data in packets:
         note = json.loads(text)
@@ -138,20 +129,26 @@ def advanced(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Itera
                 account.apart[place] = account.apart.get(place, 0) + some.num_rows
                 kind = json.dumps({"kind": "late", "stream": place})
                 apart.append((kind, to_bytes(_apart(stream, some))))
-    changed = bucket.state.process(moment, account)
+    first = bucket.state.first
+    tables = bucket.state.process(moment, account)
     chunks = bucket.state.save(store, moment.number)
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
     store.save(_text(task, life, after, chunks))
-    _remember(life, after)
+    _KNOWN.add(life, after)
     account.late, account.rejected, account.marks = after.late, after.rejected, _data(after.marks)
     account.quarantined, account.quarantined_bounds = after.quarantined, after.quarantined_bounds
     after.state.report(account)
     account.due = _due(task, after.marks, account.due)
     yield account.note, None
     yield from apart
-    for start in range(0, 0 if changed is None else changed.num_rows, _ROWS_AT_ONCE):
-        assert changed is not None
-        yield json.dumps({"kind": "rows"}), to_bytes(changed.slice(start, _ROWS_AT_ONCE))
+    if task.onward is None:
+        yield from rows_of(tables)
+        return
+    if is_first:
+        yield from told(task.onward, moment)
+    if first is None and bucket.state.first is not None:
+        yield from begun_at(task.onward, bucket.state.first)
+    yield from crossing(task.onward, tables)
 
 
 # -- a micro-batch -----------------------------------------------------------------------------------------
@@ -227,8 +224,8 @@ def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
         return uuid.uuid4().hex, _Bucket("", 0, marks, 0, {}, {}, {}, {}, task.work.begin(task))
     stored = json.loads(text)
     _refuse_another(task, stored)
-    known = _KNOWN.get(stored["life"])
-    if known is not None and known.token == stored["token"]:
+    known = _KNOWN.of(stored["life"], stored["token"])
+    if known is not None:
         return stored["life"], known
     counts = {name: {int(at): count for at, count in stored.get(name, {}).items()} for name in _COUNTS}
     marks = {int(place): mark_of(one) for place, one in stored["said"].items()}

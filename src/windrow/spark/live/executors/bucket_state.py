@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeAlias
 
@@ -84,14 +84,20 @@ class BucketState(Protocol):
     def size(self) -> int:
         """The bytes of its stored state."""
 
+    @property
+    def first(self) -> int | None:
+        """The first instant at which it has rows; None without any."""
+
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:
         """Add entries of a side: admitted rows, with `BEFORE`.
 
         Rows that turn out to be late are returned, with `VIOLATED` and `REASON`.
         """
 
-    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
-        """The output of the micro-batch, after all rows have been added."""
+    def process(self, moment: Moment, account: BucketAccount) -> Sequence[pa.Table]:
+        """The output of the micro-batch, after all rows have been added: one table, or one for each crossing
+        leaf; none if nothing can have changed.
+        """
 
     def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store new state, delete old state, and return what is needed to read it again."""

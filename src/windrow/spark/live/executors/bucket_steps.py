@@ -37,6 +37,8 @@ _STATE = "kept."
 """The prefix of counts of retained rows."""
 _OF_EACH = ("rows", "bytes", "oldest")
 _OPERATORS = "operators"
+_EXCHANGES = "exchanges"
+"""How often rows are divided."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,9 @@ class ExecutorSteps(Steps[_Packets]):
         self._context = context
         last, folder = context.checkpoint.last(), context.checkpoint.folder.resolve()
         graph, counts = graph.begun(folder, has_begun=last.number >= 0), last.counts
-        self._graph = replace(graph, buckets=counts[BUCKETS]) if BUCKETS in counts else graph
+        if BUCKETS in counts:  # of an earlier version, rows were divided once
+            graph = replace(graph, buckets=counts[BUCKETS], exchanges=counts.get(_EXCHANGES, 1))
+        self._graph = graph
         self._tick_files = TickFiles(context.folder / "ticks") if self._graph.waits else None
 
     @property
@@ -159,6 +163,7 @@ class ExecutorSteps(Steps[_Packets]):
             "rows_late": self._late_in_all(positions, accounts) if accounts else known.get("rows_late", 0),
             "rows_used": known.get("rows_used", 0) + sum(one.used for one in accounts),
             BUCKETS: self._graph.buckets,
+            _EXCHANGES: 1 if self._graph.onward is None else 2,
             **(self._state_counts(accounts) if accounts else counts_before),
         }
         due = [one.due for one in accounts] if accounts else [known.get("due")]
@@ -216,6 +221,7 @@ class ExecutorSteps(Steps[_Packets]):
 
     def _position(self, place: int, known: Sequence[BucketAccount], before: Position | None) -> Position:
         """The position and watermark that the entries of a stream imply."""
+        known = [one for one in known if one.marks]  # of buckets that judge entries
         if not known:
             return before or Position("")
         stream = self._graph.streams[place][2]
@@ -265,9 +271,12 @@ class ExecutorSteps(Steps[_Packets]):
             note(f"stream.{name}", waiting, None, (one.oldest_waiting.get(place) for one in accounts))
         note(_OPERATORS, (one.groups for one in accounts), sum(one.stored for one in accounts), ())
         for at, side in enumerate(self._graph.sides):
-            size = sum(one.size[at] for one in accounts)
+            size = sum(one.size.get(at, 0) for one in accounts)
             note(
-                side.name, (one.retained[at] for one in accounts), size, (one.oldest[at] for one in accounts)
+                side.name,
+                (one.retained.get(at, 0) for one in accounts),
+                size,
+                (one.oldest.get(at) for one in accounts),
             )
         return found
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from windrow.kernels.dividing import DerivedKey
-from windrow.spark.live.executors.bucket_state import BucketState, Store, StreamMark
+from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store, StreamMark
 from windrow.streams import Ordering
 from windrow.streams.entries import FOREVER
 
-__all__ = ["BucketTask", "TaskSide", "TaskStream", "Work"]
+__all__ = ["BucketTask", "Onward", "OnwardRun", "OnwardWork", "TaskSide", "TaskStream", "Work", "frontier_of"]
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,63 @@ class Work(Protocol):
         """The state of a bucket, from the result of :meth:`.bucket_state.BucketState.save`."""
 
 
+class OnwardRun(Protocol):
+    """The second part of a query in a bucket, and its state."""
+
+    @property
+    def retained(self) -> int:
+        """How many rows it retains."""
+
+    @property
+    def due(self) -> int | None:
+        """When changes must be emitted, if no entry arrives; None for never."""
+
+    def saved(self) -> Mapping[str, Any]:
+        """Its state, for :mod:`windrow.kernels.stored`, without what is over."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore a state."""
+
+    def advance(self, rows: Mapping[int, pa.Table], moment: Moment, first: int | None) -> pa.Table | None:
+        """The output of a micro-batch.
+
+        Parameters
+        ----------
+        rows
+            The rows of each crossing leaf.
+        first
+            The first instant of buckets of the first part whose first one is in this micro-batch; None if
+            there are none.
+        """
+
+
+class OnwardWork(Protocol):
+    """The second part of a query."""
+
+    def begin(self, streams: Sequence[TaskStream]) -> OnwardRun:
+        """It without state."""
+
+
+@dataclass(frozen=True, eq=False)
+class Onward:
+    """The second part of a query, in buckets of its own, which get the rows of crossing leaves.
+
+    Attributes
+    ----------
+    work
+        It.
+    keys
+        For each crossing leaf, by its number, the columns by which its rows are divided; none if one bucket
+        has all rows.
+    buckets
+        The numbers of the buckets.
+    """
+
+    work: OnwardWork
+    keys: Mapping[int, tuple[str | DerivedKey, ...]]
+    buckets: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class BucketTask:
     """A query.
@@ -104,6 +163,8 @@ class BucketTask:
         The numbers of the buckets, each of which Spark assigns to a different task.
     malformed
         The column with what is reported of malformed entries; None if these are errors.
+    onward
+        The second part of the query, which gets the output of `work`; None if that is the query's.
     """
 
     query: str
@@ -115,13 +176,19 @@ class BucketTask:
     tick: str | None
     buckets: tuple[int, ...]
     malformed: str | None = None
+    onward: Onward | None = None
 
     def frontier(self, marks: Mapping[int, StreamMark]) -> int | None:
-        """The instant before which no more rows arrive, in ticks of the query's time scale."""
-        reached = []
-        for place, stream in enumerate(self.streams):
-            watermark = marks[place].watermark(stream.ordering)
-            if watermark is None:
-                return None
-            reached.append(FOREVER if watermark == FOREVER else watermark * stream.ticks)
-        return min(reached)
+        """As :func:`frontier_of`."""
+        return frontier_of(self.streams, marks)
+
+
+def frontier_of(streams: Sequence[TaskStream], marks: Mapping[int, StreamMark]) -> int | None:
+    """The instant before which no more rows arrive, in ticks of the query's time scale."""
+    reached = []
+    for place, stream in enumerate(streams):
+        watermark = marks[place].watermark(stream.ordering)
+        if watermark is None:
+            return None
+        reached.append(FOREVER if watermark == FOREVER else watermark * stream.ticks)
+    return min(reached)

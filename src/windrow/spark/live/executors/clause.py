@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,6 +100,11 @@ class ClauseInBucket:
         """The stored bytes."""
         return sum(one.size for one in self.chunks.values())
 
+    @property
+    def first(self) -> int | None:
+        """None: no second part of a query follows."""
+        return None
+
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
         """Add rows of the stream."""
         read = self.task.sides[side]
@@ -109,7 +114,7 @@ class ClauseInBucket:
         self.admitted.append(table.cast(self.work.schema))
         return None
 
-    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+    def process(self, moment: Moment, account: BucketAccount) -> Sequence[pa.Table]:
         """The windows or matches that are final, as the kernel emits them."""
         admitted, self.admitted = self.admitted, []
         new_rows = pa.concat_tables([self.work.schema.empty_table(), *admitted])
@@ -118,11 +123,11 @@ class ClauseInBucket:
         is_due = rows_before(until) if moves and until is not None else None
         due, self.waits = self.waits.due(new_rows, is_due, moment.number)
         if not moves:
-            return None
+            return ()
         self.frontier, account.used = until, due.num_rows
         keyed, moves = keyed_by(self.run, due), kernel.moves_by_time(until)
         output, self.retained = kernel.advance(self.retained, keyed, until, moment.number, moves=moves)
-        return output
+        return (output,)
 
     def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store new state."""

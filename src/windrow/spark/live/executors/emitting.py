@@ -26,24 +26,56 @@ from windrow.kernels.incremental import (
 from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Moment, Store, StoredState, not_here
-from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
 from windrow.spark.live.executors.droppable_rows import DroppableRows
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.emit_rows import FINAL_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by
-from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource
+from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun, EmitSource, times_of
 from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.spark.live.operators.watermark_conditions import where_true
 from windrow.spark.logs.arrived import before_end
 from windrow.spark.logs.session_streams import ARRIVED, REASON, ROWTIME
 from windrow.streams.entries import BEFORE, NO_BOUND, REASONS
 
-__all__ = ["SPARE", "Emits", "Emitting", "Judge"]
+__all__ = ["SPARE", "Emits", "Emitting", "Judge", "moved_marks", "reached_by", "run_of"]
 
 _MARKS = "marks"
 SPARE = 1_000_000
 """Operators that have processed so many rows more than twice the retained ones are rebuilt."""
 _MARK_SCHEMA = pa.schema([("stream", pa.string()), ("at", pa.int64()), ("mark", pa.int64())])
+
+
+def run_of(program: EmitProgram, mapping: Program | None) -> EmitRun:
+    """A query without state; `mapping` maps the changes of a watermark."""
+    maps = None if mapping is None else Run(mapping, not_here)
+
+    def mapped(history: pa.Table) -> pa.Table:
+        assert maps is not None
+        (found,) = maps.advance({0: history}, Times(None, 0))
+        return found
+
+    return EmitRun(program, Run(over_panes(program.program), not_here), mapped)
+
+
+def moved_marks(
+    streams: Sequence[TaskStream], known: dict[str, Marks], moment: Moment
+) -> list[tuple[str, int, int]]:
+    """The streams that are complete further than `known`, to which it is added: each with the time and its
+    watermark.
+    """
+    moved = []
+    for place, stream in enumerate(streams):
+        mark, history = moment.marks[place].watermark(stream.ordering), known.setdefault(stream.name, [])
+        if mark is not None and (not history or history[-1][1] != mark):
+            history.append((moment.now, mark))
+            moved.append((stream.name, moment.now, mark))
+    return moved
+
+
+def reached_by(program: EmitProgram, known: Mapping[str, Marks]) -> dict[str, Marks]:
+    """Watermark changes, as times for computations."""
+    return {name: before_end(program.scales[name], history) for name, history in known.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +117,8 @@ class Emits:
     droppable
         When rows of each stream are droppable, if rows are retained until then; empty if the state of
         operators is stored in place of rows.
+    crosses
+        Whether the output is that of crossing leaves, at which the program ends.
     """
 
     program: EmitProgram
@@ -93,6 +127,7 @@ class Emits:
     judges: Mapping[str, tuple[Judge, ...]]
     has_state: bool
     droppable: Mapping[str, DroppableRows]
+    crosses: bool = False
 
     def begin(self, task: BucketTask) -> Emitting:
         """A query without rows."""
@@ -157,16 +192,9 @@ class Emitting:
 
     def __post_init__(self) -> None:
         self.new_tables = [[] for _ in self.windows]
-        mapping = None if self.work.mapping is None else Run(self.work.mapping, not_here)
-
-        def mapped(history: pa.Table) -> pa.Table:
-            assert mapping is not None
-            (found,) = mapping.advance({0: history}, Times(None, 0))
-            return found
-
         self._left = [0 for _ in self.windows]  # how many rows were left the last time
         self._processed = 0  # how many rows operators have processed since they were rebuilt
-        self.run = EmitRun(self.work.program, Run(over_panes(self.work.program.program), not_here), mapped)
+        self.run = run_of(self.work.program, self.work.mapping)
         self._judges = {
             name: [(one, [Run(each, not_here) for each in one.conditions]) for one in judges]
             for name, judges in self.work.judges.items()
@@ -176,6 +204,11 @@ class Emitting:
     def size(self) -> int:
         """The stored bytes."""
         return self.carried.size + sum(one.size for one in (*self.windows, self.marks))
+
+    @property
+    def first(self) -> int | None:
+        """The processing time of the first micro-batch; None before it."""
+        return self.origin
 
     # -- a micro-batch ---------------------------------------------------------------------------------
 
@@ -219,10 +252,10 @@ class Emitting:
         """Up to which rowtime these streams are complete, over time."""
         return {name: self.known.get(name, []) for name in streams}
 
-    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
+    def process(self, moment: Moment, account: BucketAccount) -> Sequence[pa.Table]:
         """The output up to the time of the micro-batch."""
         if self.origin is None and not moment.has_entries:  # processing time begins with the first entry
-            return None
+            return ()
         new_tables, self.new_tables = self.new_tables, [[] for _ in self.windows]
         late, self.late = self.late, 0
         rows = [
@@ -284,23 +317,18 @@ class Emitting:
         if not stays.all():
             self.marks.state = replace(self.marks.state, retained=marks.where(stays))
 
-    def advance(self, rows: Sequence[pa.Table], span: tuple[int | None, int]) -> pa.Table:
+    def advance(self, rows: Sequence[pa.Table], span: tuple[int | None, int]) -> list[pa.Table]:
         """The output for rows of each source from one processing time, excluded, to another."""
         since, _ = span
         self._processed += sum(table.num_rows for table in rows)
-        return self.run.advance(rows, self.reached(self.known), span, self.origin if since is None else None)
+        marks, origin = self.reached(self.known), self.origin if since is None else None
+        if not self.work.crosses:
+            return [self.run.advance(rows, marks, span, origin)]
+        return self.run.operators.advance(self.run.leaves(rows, marks), times_of(span), origin)
 
     def _move(self, moment: Moment) -> None:
         """Record how far streams are complete now."""
-        moved = []
-        for place, stream in enumerate(self.task.streams):
-            scale, known = (
-                moment.marks[place].watermark(stream.ordering),
-                self.known.setdefault(stream.name, []),
-            )
-            if scale is not None and (not known or known[-1][1] != scale):
-                known.append((moment.now, scale))
-                moved.append((stream.name, moment.now, scale))
+        moved = moved_marks(self.task.streams, self.known, moment)
         if moved and self.work.has_state:
             table = pa.Table.from_pylist(
                 [dict(zip(_MARK_SCHEMA.names, one, strict=True)) for one in moved], _MARK_SCHEMA
@@ -317,8 +345,7 @@ class Emitting:
 
     def reached(self, known: Mapping[str, Marks]) -> dict[str, Marks]:
         """The same, as times for computations."""
-        scales = self.work.program.scales
-        return {name: before_end(scales[name], history) for name, history in known.items()}
+        return reached_by(self.work.program, known)
 
     # -- what is stored --------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +17,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from windrow.spark.gateway import Gateway
-from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream, Work
+from windrow.spark.live.executors.bucket_task import (
+    BucketTask,
+    Onward,
+    OnwardWork,
+    TaskSide,
+    TaskStream,
+    Work,
+)
 from windrow.spark.live.executors.graphs.programs import Key
 from windrow.spark.live.executors.packing import BUCKET, DATA, LATE_AT, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
@@ -42,7 +49,7 @@ from windrow.spark.tasks.to_shards import first_of_each
 from windrow.syntax.canonical_text import canonical_text
 from windrow.syntax.sqltext import quoted
 
-__all__ = ["Graph", "RetainedInput", "numbered"]
+__all__ = ["Graph", "OnwardInput", "RetainedInput", "numbered"]
 
 _EMITTED = f"{NOTE} string, {DATA} binary"
 
@@ -71,6 +78,22 @@ class RetainedInput:
 
 
 @dataclass(frozen=True)
+class OnwardInput:
+    """The second part of a query.
+
+    Attributes
+    ----------
+    work
+        It.
+    keys
+        For each crossing leaf, the columns by which its rows are divided.
+    """
+
+    work: OnwardWork
+    keys: Mapping[int, Key]
+
+
+@dataclass(frozen=True)
 class Graph:
     """A query on executors.
 
@@ -82,11 +105,14 @@ class Graph:
         Into how many its rows are divided.
     envelope
         The form of its changes.
+    exchanges
+        How often its rows may be divided, each time by another key.
     """
 
     plan: LivePlan
     buckets: int
     envelope: str
+    exchanges: int = field(default=2, kw_only=True)
 
     is_timed: ClassVar[bool] = False
     """Whether it emits by processing time."""
@@ -121,6 +147,11 @@ class Graph:
     @abstractmethod
     def sides(self) -> Sequence[RetainedInput]:
         """Its inputs from its streams."""
+
+    @property
+    def onward(self) -> OnwardInput | None:
+        """The second part of the query, if its rows are divided again."""
+        return None
 
     @property
     @abstractmethod
@@ -169,7 +200,11 @@ class Graph:
         packed = map_in_arrow(
             entries, in_worker(lambda batches, number: pack(task, batches, number), sql), PACKETS
         )
-        return transform_with_state(packed.groupBy(BUCKET), BucketProcessor(task, sql), _EMITTED)
+        buckets, own = packed.groupBy(BUCKET), BucketProcessor(task, sql)
+        if task.onward is None:
+            return transform_with_state(buckets, own, _EMITTED)
+        onward = transform_with_state(buckets, own, PACKETS).groupBy(BUCKET)
+        return transform_with_state(onward, BucketProcessor(task, sql, is_onward=True), _EMITTED)
 
     def late(self, packets: DataFrame, place: int) -> DataFrame:
         """The late rows of a stream, from packets: its columns, `ROWTIME`, `PRODUCER`, `VIOLATED` and
@@ -247,8 +282,9 @@ class Graph:
             tuple(name for name in ORIGIN if name in frame.columns),
             STREAM if len(streams) > 1 or tick in frame.columns else None,
             tick if tick in frame.columns else None,
-            tuple(first_of_each(self.buckets if any(side.key for side in self.sides) else 1).tolist()),
+            self._numbers(has_key=any(side.key for side in self.sides)),
             MALFORMED if MALFORMED in frame.columns else None,
+            self._onward_task,
         )
         besides = (task.stream, task.tick, task.malformed)
         wanted = [*task.origin, *(name for name in besides if name is not None)]
@@ -259,6 +295,17 @@ class Graph:
         for each in task.sides:
             wanted += each.columns.values()
         return frame.select(*map(quoted, dict.fromkeys(wanted))), task
+
+    @property
+    def _onward_task(self) -> Onward | None:
+        onward = self.onward
+        if onward is None:
+            return None
+        return Onward(onward.work, onward.keys, self._numbers(has_key=any(onward.keys.values())))
+
+    def _numbers(self, *, has_key: bool) -> tuple[int, ...]:
+        """The numbers of the buckets; one, if no key divides the rows."""
+        return tuple(first_of_each(self.buckets if has_key else 1).tolist())
 
     @property
     def _identity(self) -> str:

@@ -26,7 +26,20 @@ from windrow.spark.logs.session_streams import REASON, ROWTIME
 from windrow.streams.admission.parts import Ahead, BatchPart
 from windrow.streams.entries import NO_BOUND, Decision, reasons
 
-__all__ = ["BOUNDED", "BUCKET", "DATA", "INDEX", "LATE_AT", "LIMIT", "NOTE", "PACKETS", "SEEN", "pack"]
+__all__ = [
+    "BOUNDED",
+    "BUCKET",
+    "DATA",
+    "INDEX",
+    "LATE_AT",
+    "LIMIT",
+    "NOTE",
+    "PACKETS",
+    "SEEN",
+    "divided",
+    "key_of",
+    "pack",
+]
 
 BUCKET, NOTE, DATA = "bucket", "note", "data"
 PACKETS = f"{BUCKET} int, {NOTE} string, {DATA} binary"
@@ -220,7 +233,8 @@ def _packed(
         rows = table if chosen.all() else table.filter(pa.array(chosen))
         note = json.dumps({"side": at, "order": order, "place": counted})
         buckets, data = [], []
-        for bucket, own in _divided(task, side, rows):
+        keys = [_key(side, one, rows) for one in side.key] if rows.num_rows else []
+        for bucket, own in divided(task.buckets, keys, rows):
             buckets.append(bucket)
             data.append(to_bytes(own))
         yield _packets(np.array(buckets, np.int32), pa.array([note] * len(buckets), pa.string()), data)
@@ -270,29 +284,44 @@ def _ticks(column: pa.ChunkedArray) -> tuple[Ints, npt.NDArray[np.bool_]]:
     return found, np.asarray(array.is_valid())
 
 
-def _divided(task: BucketTask, side: TaskSide, rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each bucket that has any, in their order."""
+def divided(
+    buckets: Sequence[int], keys: Sequence[pa.ChunkedArray | pa.Array], rows: pa.Table
+) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each bucket that has any, in their order; without keys, the first bucket has all."""
     if not rows.num_rows:
         return
-    if not side.key:
-        yield task.buckets[0], rows
+    if not keys:
+        yield buckets[0], rows
         return
-    keys = pa.table({str(at): _key(side, one, rows) for at, one in enumerate(side.key)})
-    which = (hashes(keys, keys.column_names) % np.uint64(len(task.buckets))).astype(np.int64)
+    table = pa.table({str(at): one for at, one in enumerate(keys)})
+    which = (hashes(table, table.column_names) % np.uint64(len(buckets))).astype(np.int64)
     order = np.argsort(which, kind="stable")
-    cuts = np.searchsorted(which[order], np.arange(len(task.buckets) + 1))
+    cuts = np.searchsorted(which[order], np.arange(len(buckets) + 1))
     in_order = rows.take(pa.array(order))
     for at, (start, stop) in enumerate(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)):
         if stop > start:
-            yield task.buckets[at], in_order.slice(start, stop - start)
+            yield buckets[at], in_order.slice(start, stop - start)
 
 
 def _key(side: TaskSide, key: str | DerivedKey, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
-    """The values of a column by which rows are divided."""
+    """The values of a column by which the rows of a side are divided."""
     if not isinstance(key, DerivedKey):
         return rows.column(side.columns[key])
     read = key.way.columns.names
-    found = key.of(pa.table([rows.column(side.columns[name]) for name in read], names=read))
+    if not read:  # a value that does not depend on the row
+        return key_of(key, rows)
+    return key_of(key, pa.table([rows.column(side.columns[name]) for name in read], names=read))
+
+
+def key_of(key: str | DerivedKey, rows: pa.Table) -> pa.ChunkedArray | pa.Array:
+    """The values of a column by which rows are divided.
+
+    Raises
+    ------
+    ExecutionError
+        ``VALUE_ON_EXECUTORS``.
+    """
+    found = key.of(rows) if isinstance(key, DerivedKey) else rows.column(key)
     if found is None:
         raise not_computed()
     return found

@@ -12,7 +12,8 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from windrow.errors import WindrowError
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.executors.packing import DATA, NOTE
+from windrow.spark.live.executors.onward import advanced_onward, bucket_of
+from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE
 from windrow.spark.tasks.exchange import as_runtime_error
 
 __all__ = ["BucketProcessor"]
@@ -22,10 +23,18 @@ _PIECE = 16 << 20
 
 
 class BucketProcessor(StatefulProcessor):
-    """Advances buckets by micro-batches."""
+    """Advances buckets by micro-batches.
 
-    def __init__(self, task: BucketTask, sql: str) -> None:
-        self._task, self._sql = task, sql
+    Parameters
+    ----------
+    task, sql
+        The query, and its text.
+    is_onward
+        Whether the buckets are those of its second part.
+    """
+
+    def __init__(self, task: BucketTask, sql: str, *, is_onward: bool = False) -> None:
+        self._task, self._sql, self._is_onward = task, sql, is_onward
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Name the state."""
@@ -34,17 +43,23 @@ class BucketProcessor(StatefulProcessor):
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
-        key: Any,  # noqa: ARG002 - the same for all packets
+        key: Any,
         rows: Iterator[Any],
         timerValues: Any,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
         """The output of the bucket for the packets of a micro-batch."""
+        task, store, own = self._task, _StateStore(self._text, self._bytes), int(key[0])
         pairs = (zip(frame[NOTE], frame[DATA], strict=True) for frame in rows)
+        packets = chain.from_iterable(pairs)
         try:
-            for note, data in advanced(
-                self._task, _StateStore(self._text, self._bytes), chain.from_iterable(pairs)
-            ):
-                yield pd.DataFrame({NOTE: [note], DATA: [data]})
+            if self._is_onward or task.onward is None:
+                advance = advanced_onward if self._is_onward else advanced
+                for note, data in advance(task, store, packets):
+                    yield pd.DataFrame({NOTE: [note], DATA: [data]})
+                return
+            for note, data in advanced(task, store, packets, is_first=own == task.buckets[0]):
+                to = bucket_of(task.onward, note)
+                yield pd.DataFrame({BUCKET: [to], NOTE: [note], DATA: [data]})
         except WindrowError as error:
             raise as_runtime_error(error, self._sql) from error
 

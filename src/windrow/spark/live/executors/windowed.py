@@ -29,7 +29,7 @@ from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.operators.incremental_plan import unstable
 from windrow.streams.entries import FOREVER
 
-__all__ = ["EARLIER", "BucketWindows", "OverWindows", "Windowed"]
+__all__ = ["EARLIER", "BucketWindows", "OverWindows", "Windowed", "as_output"]
 
 EARLIER = -NEVER
 """The `ENTER` of rows that an earlier micro-batch has emitted."""
@@ -53,17 +53,16 @@ class OverWindows:
 
     def advance(
         self, run: Run, windows: Sequence[tuple[WindowInput, TimedRows]], times: Times, origin: int | None
-    ) -> pa.Table:
-        """The output changes by the rows that enter and leave the windows; `origin` is their first
+    ) -> list[pa.Table]:
+        """The changes of each output by the rows that enter and leave the windows; `origin` is their first
         instant.
         """
         parts = zip(self.leaves, windows, self.reads, strict=True)
         try:
             moves = {leaf: side.moving(rows, times, reads) for leaf, (side, rows), reads in parts}
-            (rows,) = run.advance(moves, times, origin if times.since is None else None)
+            return run.advance(moves, times, origin if times.since is None else None)
         except UnmatchedError as error:
             raise unstable(error) from None
-        return rows
 
     def passed(self, run: Run, rows: pa.Table, rowtime: str, until: int) -> pa.Table:
         """The output for rows of the only window, each at its rowtime."""
@@ -73,6 +72,14 @@ class OverWindows:
         (found,) = run.advance({leaf: moves}, Times(None, until))
         place = found.column_names.index(LEAVE)
         return found.set_column(place, LEAVE, pa.array(np.full(found.num_rows, NEVER)))
+
+
+def as_output(rows: pa.Table, times: Times) -> pa.Table:
+    """Changes, in which rows that were present before enter at `EARLIER`."""
+    if times.since is None or not rows.num_rows:
+        return rows
+    place, enter = rows.column_names.index(ENTER), rows.column(ENTER).to_numpy()
+    return rows.set_column(place, ENTER, pa.array(np.where(enter < times.since, EARLIER, enter)))
 
 
 @dataclass(frozen=True)
@@ -89,12 +96,15 @@ class BucketWindows:
         Whether rows are emitted at their rowtimes, and no window retains them.
     only_grows
         Whether no row leaves a window, so that the state of operators can replace the rows.
+    crosses
+        Whether the output is that of crossing leaves.
     """
 
     inputs: tuple[WindowInput, ...]
     operators: OverWindows
     passes_on: bool
     only_grows: bool
+    crosses: bool = False
 
     def begin(self, task: BucketTask) -> Windowed:
         """Windows without state."""
@@ -155,6 +165,11 @@ class Windowed:
         """The stored bytes of the windows."""
         return sum(one.size for one in self.windows)
 
+    @property
+    def first(self) -> int | None:
+        """The first instant at which it has rows; None without any."""
+        return self.origin
+
     def take(self, side: int, rows: pa.Table, moment: Moment) -> pa.Table | None:  # noqa: ARG002 - of others
         """Add rows of a window, with the columns that it retains."""
         read, window = self.task.sides[side], self.work.inputs[side]
@@ -171,33 +186,31 @@ class Windowed:
         self.new_tables[side].append(table)
         return None
 
-    def process(self, moment: Moment, account: BucketAccount) -> pa.Table | None:
-        """Rows with `ENTER` and `LEAVE`; those present before enter at `EARLIER`."""
+    def process(self, moment: Moment, account: BucketAccount) -> Sequence[pa.Table]:
+        """Rows with `ENTER` and `LEAVE`; as output, those present before enter at `EARLIER`."""
         new_tables, self.new_tables = self.new_tables, [[] for _ in self.windows]
         until = self.task.frontier(moment.marks)
         if self.work.passes_on:
-            return self._passed(new_tables[0], account, moment.number, until)
-        for one, tables in zip(self.windows, new_tables, strict=True):
-            for table in tables:
+            found = self._passed(new_tables[0], account, moment.number, until)
+            return () if found is None else (found,)
+        for one, arrived in zip(self.windows, new_tables, strict=True):
+            for table in arrived:
                 one.state = one.state.with_arrivals(table, moment.number * PER_MICRO_BATCH)
         if until is None or (self.frontier is not None and until <= self.frontier):
-            return None
+            return ()
         self.origin = self._first_before(until) if self.origin is None else self.origin
         if self.origin is None:
-            return None
+            return ()
         waited, times = self._waiting, Times(self.frontier, until)
         inputs = self.work.inputs
         for one, side in zip(self.windows, inputs, strict=True):
             one.state = one.state.advanced(side, times)
-        rows = self.rows_of_operators(times)
+        tables = self.rows_of_operators(times)
         for one, side in zip(self.windows, inputs, strict=True):
             one.state = one.state.after(side, times)
         self.frontier = until
         account.used = waited - self._waiting
-        if times.since is None or not rows.num_rows:
-            return rows
-        place, enter = rows.column_names.index(ENTER), rows.column(ENTER).to_numpy()
-        return rows.set_column(place, ENTER, pa.array(np.where(enter < times.since, EARLIER, enter)))
+        return tables if self.work.crosses else [as_output(rows, times) for rows in tables]
 
     def _first_before(self, until: int) -> int | None:
         """The first rowtime of the rows that have arrived, if it is before an instant."""
@@ -209,8 +222,8 @@ class Windowed:
     def _sides(self) -> list[tuple[BucketWindow, WindowInput]]:
         return list(zip(self.windows, self.work.inputs, strict=True))
 
-    def rows_of_operators(self, times: Times) -> pa.Table:
-        """The output changes by the rows that enter and leave; updates the state of operators."""
+    def rows_of_operators(self, times: Times) -> list[pa.Table]:
+        """The changes of outputs by the rows that enter and leave; updates the state of operators."""
         windows = [(side, one.state.retained) for one, side in self._sides]
         return self.work.operators.advance(self.run, windows, times, self.origin)
 

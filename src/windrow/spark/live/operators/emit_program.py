@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,7 +38,16 @@ from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
 from windrow.spark.relations.time_varying_relation import columns_of
 from windrow.streams.entries import BEFORE
 
-__all__ = ["MARK", "EmitProgram", "EmitRun", "EmitSource", "Promising", "mark_before"]
+__all__ = [
+    "MARK",
+    "EmitProgram",
+    "EmitRun",
+    "EmitSource",
+    "Promising",
+    "first_part",
+    "mark_before",
+    "times_of",
+]
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -178,8 +187,8 @@ class EmitProgram:
 
     @property
     def schema(self) -> pa.Schema:
-        """The output of its operators, without `ENTER` and `LEAVE`."""
-        (output,) = self.program.outputs
+        """The first output of its operators, without `ENTER` and `LEAVE`."""
+        output = self.program.outputs[0]
         return pa.schema([column for column in output.schema if column.name not in (ENTER, LEAVE)])
 
     @property
@@ -187,6 +196,11 @@ class EmitProgram:
         """The columns of the output: their names in queries, and internally."""
         pairs = zip(self.names, self.columns, strict=True)
         return [(name, column) for name, column in pairs if not name.startswith(self.hidden)]
+
+
+def first_part(program: EmitProgram) -> EmitProgram:
+    """A query that ends in the middle of its operators: nothing waits, and nothing is counted."""
+    return replace(program, groups=None, complete=None, delay=None, over=())
 
 
 @dataclass(frozen=True)
@@ -293,12 +307,23 @@ class EmitRun:
         promising
             The punctuation of the streams, if the query reads it.
         """
-        since, until = span
-        times = Times(None if since is None else since + 1, until + 1)
-        leaves = {
-            source.leaf: source.leaf_rows(rows, marks, self.program.scales)
-            for source, rows in zip(self.program.sources, new_rows, strict=True)
-        }
+        return self.advance_leaves(self.leaves(new_rows, marks), marks, span, origin, promising)
+
+    def leaves(self, new_rows: Sequence[pa.Table], marks: Mapping[str, Marks]) -> dict[int, pa.Table]:
+        """The new rows of each source, as rows of leaves."""
+        pairs = zip(self.program.sources, new_rows, strict=True)
+        return {one.leaf: one.leaf_rows(rows, marks, self.program.scales) for one, rows in pairs}
+
+    def advance_leaves(
+        self,
+        leaves: Mapping[int, pa.Table],
+        marks: Mapping[str, Marks],
+        span: tuple[int | None, int],
+        origin: int | None = None,
+        promising: Promising | None = None,
+    ) -> pa.Table:
+        """As :meth:`advance`, for rows of leaves."""
+        times = times_of(span)
         (rows,) = self.operators.advance(leaves, times, origin)
         if self._completing is not None:
             rows = self._completing.advance(rows, *self._completed(marks, times, promising))
@@ -385,6 +410,12 @@ class EmitRun:
         return pa.Table.from_arrays(
             [*columns, changed.column(_VERSION)], names=[*names, "undo", "ptime", "ver"]
         )
+
+
+def times_of(span: tuple[int | None, int]) -> Times:
+    """The instants after one processing time, up to another."""
+    since, until = span
+    return Times(None if since is None else since + 1, until + 1)
 
 
 def _since(closed: Iterable[Ending], mapped: Mapping[_Map, tuple[Ints, Ints]], rows: pa.Table) -> Ints:

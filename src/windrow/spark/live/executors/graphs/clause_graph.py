@@ -20,6 +20,7 @@ from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.clauses.batch import Bound, BoundWindow
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.clause import BucketClause
+from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of
 from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
@@ -46,16 +47,17 @@ class ClauseGraph(Graph):
             return "aggregates that only Spark computes"
         if self.plan.ends:
             return "partitions that end by the rowtime in PARTITION BY"
-        if self._keys is None:
-            return "PARTITION BY something other than columns of the stream"
-        return self._around.why_by_spark
+        if self._around.why_by_spark is not None:
+            return self._around.why_by_spark
+        return None if self._keys is not None else "PARTITION BY what is not computed of each row alone"
 
     @cached_property
     def sides(self) -> Sequence[RetainedInput]:
         """The stream."""
         assert self._keys is not None
         name = f"window{self._around.clause.clause.key}"
-        return [RetainedInput(name, self._around.name, self._keys, self._keys)]
+        labels = key_labels(self._keys, {one: one for one in self._reads})
+        return [RetainedInput(name, self._around.name, self._keys, labels)]
 
     @property
     def result(self) -> StructType:
@@ -87,14 +89,20 @@ class ClauseGraph(Graph):
         return AroundClause(self.plan)
 
     @cached_property
-    def _keys(self) -> tuple[str, ...] | None:
-        """The columns of the stream by which rows are divided; None if PARTITION BY has others."""
+    def _keys(self) -> Key | None:
+        """The columns of the stream, or what is computed from each of its rows, by which rows are divided;
+        None if PARTITION BY has neither.
+        """
         clause = self._around.clause
         partition = clause.kernel.growing.partition
         if not partition:
             return ()
         found = {tuple(one.columns[name] for name in partition) for one in clause.keys}
-        return found.pop() if len(found) == 1 else None
+        if len(found) == 1:
+            return found.pop()
+        rows = in_memory(StructType([self._around.columns[name] for name in self._reads]))
+        (key,) = keys_of(self._around.before.program, {0: rows}, partition, {0: pa.schema([])})
+        return key or None
 
     @cached_property
     def _reads(self) -> tuple[str, ...]:

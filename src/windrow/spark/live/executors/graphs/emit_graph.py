@@ -20,12 +20,20 @@ from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.droppable_rows import DroppableRows, droppable_rows_of
 from windrow.spark.live.executors.emitting import Emits, Judge
-from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
-from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
+from windrow.spark.live.executors.graphs.programs import (
+    DividedTwice,
+    Key,
+    divided_twice,
+    key_labels,
+    keys_of,
+    with_tables,
+)
+from windrow.spark.live.executors.onward_runs import EmitsOnward
+from windrow.spark.live.executors.packets import Graph, OnwardInput, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
-from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource
+from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource, first_part
 from windrow.spark.live.operators.incremental_plan import IncrementalPlan, computed_elsewhere
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions
 from windrow.spark.live.plans.emit_flow import EmittedFlow
@@ -171,9 +179,15 @@ class EmitGraph(Graph):
     @cached_property
     def _work(self) -> Emits:
         schemas = tuple(map(self._schema_of, self._program.sources))
-        program = replace(self._program, program=with_tables(self._program.program))
+        twice, program = self._twice, self._program
+        if twice is None:
+            program = replace(program, program=with_tables(program.program))
+        else:
+            program = first_part(replace(program, program=with_tables(twice.parts.first)))
         closed = {name: one for name, one in self._droppable.items() if one is not None}
-        return Emits(program, schemas, self._mapping, self._judges, self._has_state, closed)
+        return Emits(
+            program, schemas, self._mapping, self._judges, self._has_state, closed, twice is not None
+        )
 
     def _schema_of(self, source: EmitSource) -> pa.Schema:
         """The schema of retained rows; sessions' columns decide which are droppable."""
@@ -204,6 +218,22 @@ class EmitGraph(Graph):
     @cached_property
     def _keys(self) -> tuple[Key, ...]:
         """The columns by which the rows of each source are divided; none if one bucket has all of them."""
+        twice = self._twice
+        return self._keys_of_all if twice is None else twice.first
+
+    @cached_property
+    def _keys_of_all(self) -> tuple[Key, ...]:
+        """Those of the whole program."""
+        program, sources = self._program, self._program.sources
+        found = keys_of(program.program, *self._inputs)
+        is_of_each = undivided(program.program) and program.program.beginning is None
+        if not any(found) and is_of_each and program.groups is None and program.delay is None:
+            return tuple(source.reads for source in sources)
+        return found
+
+    @property
+    def _inputs(self) -> tuple[dict[int, pa.Schema], tuple[str, ...], dict[int, pa.Schema]]:
+        """The arguments of :func:`.programs.keys_of` besides the program."""
         program, sources = self._program, self._program.sources
         schemas = {source.leaf: self._schema_of(source) for source in sources}
         leaves = {
@@ -218,9 +248,26 @@ class EmitGraph(Graph):
             output = program.columns
         else:
             output = tuple(column for _, column in program.visible)
-        marked = dict.fromkeys(leaves, pa.schema([(MARK, pa.int64())]))
-        found = keys_of(program.program, leaves, output, marked)
-        is_of_each = undivided(program.program) and program.program.beginning is None
-        if not any(found) and is_of_each and program.groups is None and program.delay is None:
-            return tuple(source.reads for source in sources)
-        return found
+        return leaves, output, dict.fromkeys(leaves, pa.schema([(MARK, pa.int64())]))
+
+    @cached_property
+    def _twice(self) -> DividedTwice | None:
+        """The program in two parts, if no columns divide all rows.
+
+        If rows are retained until no change depends on them, operators are computed again without those that
+        have been dropped. Both parts would have to do so at once: such a program stays in one part.
+        """
+        if any(self._keys_of_all) or self.exchanges < 2 or self._retains_rows:
+            return None
+        leaves, output, missing = self._inputs
+        return divided_twice(self._program.program, leaves, leaves, output, missing)
+
+    @cached_property
+    def onward(self) -> OnwardInput | None:
+        """As :attr:`.packets.Graph.onward`."""
+        twice = self._twice
+        if twice is None:
+            return None
+        program = replace(self._program, program=with_tables(twice.parts.second), sources=())
+        work = EmitsOnward(program, self._mapping, self._program.forgets)
+        return OnwardInput(work, twice.second)

@@ -16,8 +16,16 @@ from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.analysis.collations import collated
 from windrow.spark.live.checkpoints.stored_tables import stored_tables
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of, with_tables
-from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
+from windrow.spark.live.executors.graphs.programs import (
+    DividedTwice,
+    Key,
+    divided_twice,
+    key_labels,
+    keys_of,
+    with_tables,
+)
+from windrow.spark.live.executors.onward_runs import WindowsOnward
+from windrow.spark.live.executors.packets import Graph, OnwardInput, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Shape, outputs
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, inside
@@ -99,14 +107,46 @@ class WindowGraph(Graph):
 
         Rows of a partition that is counted are in one bucket.
         """
-        operators, over = self._operators, self._over
+        twice = self._twice
+        return self._keys_of_all if twice is None else twice.first
+
+    @cached_property
+    def _keys_of_all(self) -> tuple[Key, ...]:
+        """Those of the whole program."""
+        leaves, missing = self._inputs
+        return keys_of(self._operators.program, leaves, self._operators.columns, missing)
+
+    @cached_property
+    def _twice(self) -> DividedTwice | None:
+        """The program in two parts, if no columns work for all windows."""
+        if any(self._keys_of_all) or self.exchanges < 2 or self.windowed.passes_on:
+            return None
+        leaves, missing = self._inputs
+        sides = zip(self.windowed.sides, self._over.leaves, self._over.reads, strict=True)
+        whole = {leaf: pa.schema([side.schema.field(name) for name in read]) for side, leaf, read in sides}
+        return divided_twice(self._operators.program, leaves, whole, self._operators.columns, missing)
+
+    @cached_property
+    def onward(self) -> OnwardInput | None:
+        """As :attr:`.packets.Graph.onward`."""
+        twice = self._twice
+        if twice is None:
+            return None
+        return OnwardInput(WindowsOnward(with_tables(twice.parts.second)), twice.second)
+
+    @property
+    def _inputs(self) -> tuple[dict[int, pa.Schema], dict[int, pa.Schema]]:
+        """The leaf of each window with the columns that divide its rows, and those whose rows may also be
+        divided by what is computed from each.
+        """
+        over = self._over
         leaves, missing = dict[int, pa.Schema](), dict[int, pa.Schema]()
         for side, leaf, read in zip(self.windowed.sides, over.leaves, over.reads, strict=True):
             own = read if side.window.rows is None else [one for one in side.window.partition if one in read]
             leaves[leaf] = pa.schema([side.schema.field(name) for name in own])
             if side.window.rows is None:
                 missing[leaf] = pa.schema([])
-        return keys_of(operators.program, leaves, operators.columns, missing)
+        return leaves, missing
 
     @property
     def result(self) -> StructType:
@@ -124,10 +164,11 @@ class WindowGraph(Graph):
             for side, emitted in read.items():
                 retained = columns.retained(next(one for one in self.windowed.sides if one.name == side))
                 sides[side] = {inner: emitted[own] for inner, own in retained.items()}
-        over = replace(self._over, program=with_tables(self._over.program))
-        windowed = self.windowed
+        windowed, twice = self.windowed, self._twice
+        program = self._over.program if twice is None else twice.parts.first
+        over = replace(self._over, program=with_tables(program))
         inputs = tuple(side.window_input for side in windowed.sides)
-        work = BucketWindows(inputs, over, windowed.passes_on, windowed.only_grows)
+        work = BucketWindows(inputs, over, windowed.passes_on, windowed.only_grows, twice is not None)
         return self._with_task(frame, [sides[side.name] for side in self.windowed.sides], work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
