@@ -215,7 +215,7 @@ def test_a_view_is_its_query_in_a_query_with_emit(session):
         ("SELECT * FROM (SELECT t, undo FROM (SELECT t FROM offers EMIT STREAM) EMIT STREAM) EMIT STREAM",
          AnalysisError, "DUPLICATE_COLUMN", "EMIT"),
         ("SELECT t FROM (SELECT t FROM offers EMIT AFTER DELAY 2) GROUP BY t EMIT AFTER WATERMARK",
-         AnalysisError, "GROUP_WITHOUT_EVENT_TIME", "WATERMARK"),
+         AnalysisError, "GROUP_WITHOUT_EVENT_TIME", "t"),
         ("SELECT * FROM (SELECT nope FROM offers EMIT STREAM)", AnalysisError, "UNRESOLVED_COLUMN", "nope"),
         ("SELECT * FROM (SELECT t FROM offers EMIT STRAM)", ParseError, "PARSE_SYNTAX_ERROR", "STRAM"),
         ("SELECT nope FROM (SELECT t FROM offers EMIT STREAM)", AnalysisError, "UNRESOLVED_COLUMN", "nope"),
