@@ -48,7 +48,7 @@ on-spark: env ## the tests that start Spark or are slow, with few examples
 	$(BIN)/python -m windrow.cli.keep_java_classes
 	$(BIN)/python -m pytest -m "(spark or slow) and not long" --few -n 2 --dist loadfile --no-loadscope-reorder
 
-whole: check ## what a release must pass: every test with all examples, chaos, and the matrix; two hours
+whole: check ## what a release must pass: every test with all examples, chaos, and the matrix; about three hours
 	$(BIN)/python -m windrow.cli.keep_java_classes
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 	$(MAKE) chaos test-matrix
