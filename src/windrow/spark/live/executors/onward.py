@@ -166,7 +166,7 @@ def advanced_onward(task: BucketTask, store: Store, packets: Iterable[Packet]) -
             one.drop_others(store, set())
         bucket.arrived, bucket.rows = {}, 0
     after = replace(bucket, token=uuid.uuid4().hex, number=number)
-    store.save(_text(task, life, after))
+    store.save(_text(life, after))
     _KNOWN.add(life, after)
     account = BucketAccount(arrived.now, groups=after.run.retained, stored=after.size, due=after.run.due)
     yield account.note, None
@@ -176,15 +176,15 @@ def advanced_onward(task: BucketTask, store: Store, packets: Iterable[Packet]) -
 def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
     """The stored bucket and its name; a bucket without state if there is none."""
     assert task.onward is not None
+    text = store.text()
+    stored = None if text is None else json.loads(text)
+    known = None if stored is None else _KNOWN.of(stored["life"], stored["token"])
+    if stored is not None and known is not None:
+        return stored["life"], known
     chunks = {leaf: StoredChunks(f"leaf-{leaf}") for leaf in task.onward.keys}
     bucket = _Bucket("", 0, task.onward.work.begin(task.streams), chunks)
-    text = store.text()
-    if text is None:
+    if stored is None:
         return uuid.uuid4().hex, bucket
-    stored = json.loads(text)
-    known = _KNOWN.of(stored["life"], stored["token"])
-    if known is not None:
-        return stored["life"], known
     if stored["carried"] is not None:
         bucket.run.restore(bucket.carried.read(store, stored["carried"]))
     for number, told_of in stored["arrived"].items():
@@ -197,10 +197,9 @@ def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
     return stored["life"], bucket
 
 
-def _text(task: BucketTask, life: str, bucket: _Bucket) -> str:
+def _text(life: str, bucket: _Bucket) -> str:
     return json.dumps(
         {
-            "query": task.query,
             "life": life,
             "token": bucket.token,
             "number": bucket.number,

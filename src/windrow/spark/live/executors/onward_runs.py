@@ -79,13 +79,10 @@ class EmitsOnward:
         It.
     mapping
         The program that maps the changes of a watermark; None if it is not needed.
-    forgets
-        Whether the watermark drops the state of all operators.
     """
 
     program: EmitProgram
     mapping: Program | None
-    forgets: bool
 
     def begin(self, streams: Sequence[TaskStream]) -> _Emitting:
         """It without state."""
@@ -113,7 +110,7 @@ class _Emitting:
         return self.run.due
 
     def saved(self) -> Mapping[str, Any]:
-        if self.work.forgets:
+        if self.work.program.forgets:
             self.run.forget(reached_by(self.work.program, self.known))
         return {"frontier": self.frontier, "known": self.known, "run": self.run.state}
 

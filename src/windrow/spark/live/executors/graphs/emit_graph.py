@@ -269,5 +269,4 @@ class EmitGraph(Graph):
         if twice is None:
             return None
         program = replace(self._program, program=with_tables(twice.parts.second), sources=())
-        work = EmitsOnward(program, self._mapping, self._program.forgets)
-        return OnwardInput(work, twice.second)
+        return OnwardInput(EmitsOnward(program, self._mapping), twice.second)
