@@ -228,7 +228,7 @@ def test_when_one_query_of_a_pipeline_fails_all_stop(trading):
 @pytest.mark.parametrize(
     ("condition", "statement", "fragment"),
     [
-        ("NO_CHECKPOINT", "INSERT INTO t SELECT STREAM k, v FROM s", None),
+        ("NO_CHECKPOINT", "INSERT INTO t SELECT STREAM k, v FROM s", "SELECT STREAM k, v FROM s"),
         ("INSERT_COLUMN_ARITY_MISMATCH", "INSERT INTO t SELECT STREAM k FROM s", "SELECT STREAM k FROM s"),
         ("MIXED_ROWTIMES", "INSERT INTO dated SELECT STREAM v FROM s", "SELECT STREAM v FROM s"),
         (
