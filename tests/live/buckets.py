@@ -93,7 +93,7 @@ def in_buckets(spark, plan, logs, cuts, parts, count, forget, again, *, envelope
         ]
         packed.reverse()  # an exchange keeps no order
         if number in forget:
-            buckets_of._KNOWN.clear()
+            buckets_of.RECENT.clear()
         sent = [(packet[BUCKET], packet[NOTE], packet[DATA]) for packet in packed]
         given = _advanced(stores.setdefault("first", {}), sent, task, is_again=number in again)
         for own, note, _ in given:
@@ -102,7 +102,7 @@ def in_buckets(spark, plan, logs, cuts, parts, count, forget, again, *, envelope
                 accounts[own] = account
         if task.onward is not None:
             if number in forget:
-                onward_of._KNOWN.clear()
+                onward_of.RECENT.clear()
             sent = [(bucket_of(task.onward, note), note, data) for _, note, data in reversed(given)]
             given = _advanced(stores.setdefault("second", {}), sent, task, True, is_again=number in again)
         tables.append([(note, data) for _, note, data in given])

@@ -99,7 +99,7 @@ def emitted(kernel, rows, rowtimes, data):
             for packet in batch.to_pylist()
         ]
         if number in forget:
-            buckets_of._KNOWN.clear()
+            buckets_of.RECENT.clear()
         for own in sorted({packet[BUCKET] for packet in packed}):
             packets = [(packet[NOTE], packet[DATA]) for packet in packed if packet[BUCKET] == own]
             for note, part in advanced(task, stores.setdefault(own, Stored()), packets):

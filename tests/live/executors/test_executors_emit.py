@@ -365,7 +365,7 @@ def test_a_micro_batch_of_few_rows_writes_few_bytes_and_looks_at_few_rows(spark,
         monkeypatch.setattr(operator_state, "ROWS_BEFORE_STATE", 1_000)
         packets = [packet for batch in pack(task, many.to_batches(), 0) for packet in batch.to_pylist()]
         list(advanced(task, store, [(packet[NOTE], packet[DATA]) for packet in packets]))
-        known = next(reversed(buckets_of._KNOWN._known.values())).state
+        known = next(reversed(buckets_of.RECENT._known.values()))[2].state
         assert known.carried.to_json()["rows"] == known.run.retained == keys  # a count and a sum of each
         before, store.written = known.run.operators.looked_at, 0
         list(advanced(task, store, [(packet[NOTE], packet[DATA]) for packet in few]))

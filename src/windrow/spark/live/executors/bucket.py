@@ -20,7 +20,7 @@ import pyarrow as pa
 from windrow.errors import InputError
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
-from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store, StreamMark
+from windrow.spark.live.executors.bucket_state import BucketState, Moment, Packet, Store, StreamMark
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
 from windrow.spark.live.executors.judging import Admission, Decisions, begun_mark, mark_of
 from windrow.spark.live.executors.onward import begun_at, crossing, rows_of, told
@@ -32,12 +32,9 @@ from windrow.spark.logs.session_streams import REASON
 from windrow.streams.admission.several_producers import SharedWatermark
 from windrow.streams.entries import BEFORE, Decision, reasons
 
-__all__ = ["advanced"]
+__all__ = ["RECENT", "advanced"]
 
 _COUNTS = ("late", "rejected", "quarantined", "quarantined_bounds")
-
-Packet = tuple[str, bytes | None]
-"""A note and rows, as :mod:`.packing` makes them and a bucket emits them."""
 
 
 @dataclass
@@ -76,7 +73,8 @@ class _Bucket:
         return self.state.size
 
 
-_KNOWN = Recent[_Bucket]()
+RECENT = Recent[_Bucket]()
+"""The buckets of this process, but for one whose state is changing: if that fails, it is read again."""
 
 
 def advanced(
@@ -94,7 +92,6 @@ def advanced(
         ``CHECKPOINT_OF_ANOTHER_QUERY``.
     """
     life, bucket = _read(task, store)
-    _KNOWN.drop(life)  # its state changes now: if this fails, it is read again
     notes, rows = list[dict[str, Any]](), list[tuple[dict[str, Any], bytes]]()
     for text, data in packets:
         note = json.loads(text)
@@ -134,7 +131,7 @@ def advanced(
     chunks = bucket.state.save(store, moment.number)
     after = replace(bucket, token=uuid.uuid4().hex, number=moment.number, now=now)
     store.save(_text(task, life, after, chunks))
-    _KNOWN.add(life, after)
+    RECENT.add(life, task.version(after.token), task, after)
     account.late, account.rejected, account.marks = after.late, after.rejected, _data(after.marks)
     account.quarantined, account.quarantined_bounds = after.quarantined, after.quarantined_bounds
     after.state.report(account)
@@ -224,7 +221,7 @@ def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
         return uuid.uuid4().hex, _Bucket("", 0, marks, 0, {}, {}, {}, {}, task.work.begin(task))
     stored = json.loads(text)
     _refuse_another(task, stored)
-    known = _KNOWN.of(stored["life"], stored["token"])
+    known = RECENT.take(stored["life"], task.version(stored["token"]))
     if known is not None:
         return stored["life"], known
     counts = {name: {int(at): count for at, count in stored.get(name, {}).items()} for name in _COUNTS}

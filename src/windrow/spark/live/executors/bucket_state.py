@@ -20,6 +20,7 @@ __all__ = [
     "BucketState",
     "BucketWindow",
     "Moment",
+    "Packet",
     "Store",
     "StoredChunks",
     "StoredState",
@@ -31,6 +32,10 @@ __all__ = [
 
 StreamMark: TypeAlias = "EntrySummary | SharedWatermark"
 """The watermark information of a stream."""
+
+
+Packet: TypeAlias = "tuple[str, bytes | None]"
+"""A note and rows, as :mod:`.packing` makes them and a bucket emits them."""
 
 
 class Store(Protocol):

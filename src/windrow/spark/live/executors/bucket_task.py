@@ -165,6 +165,8 @@ class BucketTask:
         The column with what is reported of malformed entries; None if these are errors.
     onward
         The second part of the query, which gets the output of `work`; None if that is the query's.
+    start
+        A text that distinguishes it from the same query in another streaming DataFrame.
     """
 
     query: str
@@ -177,6 +179,13 @@ class BucketTask:
     buckets: tuple[int, ...]
     malformed: str | None = None
     onward: Onward | None = None
+    start: str = ""
+
+    def version(self, token: str) -> str:
+        """The version of the state of a bucket in memory: of this streaming DataFrame, after the micro-batch
+        of the token.
+        """
+        return f"{self.start} {token}"
 
     def frontier(self, marks: Mapping[int, StreamMark]) -> int | None:
         """As :func:`frontier_of`."""

@@ -19,15 +19,19 @@ import pyarrow as pa
 
 from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
-from windrow.spark.live.executors.bucket_state import Moment, Store, StoredChunks, StoredState
+from windrow.spark.live.executors.bucket_state import (
+    Moment,
+    Packet,
+    Store,
+    StoredChunks,
+    StoredState,
+)
 from windrow.spark.live.executors.bucket_task import BucketTask, Onward, OnwardRun
 from windrow.spark.live.executors.judging import mark_of
 from windrow.spark.live.executors.packing import divided, key_of
 from windrow.spark.live.executors.recent import Recent
 
-__all__ = ["advanced_onward", "begun_at", "bucket_of", "crossing", "rows_of", "told"]
-
-Packet = tuple[str, bytes | None]
+__all__ = ["RECENT", "advanced_onward", "begun_at", "bucket_of", "crossing", "rows_of", "told"]
 
 _ROWS_AT_ONCE = 1 << 18
 _MOST = 64
@@ -128,7 +132,8 @@ class _Bucket:
         return self.carried.size + sum(one.size for one in self.chunks.values())
 
 
-_KNOWN = Recent[_Bucket]()
+RECENT = Recent[_Bucket]()
+"""As :data:`.bucket.RECENT`, of second parts."""
 
 
 def advanced_onward(task: BucketTask, store: Store, packets: Iterable[Packet]) -> Iterator[Packet]:
@@ -137,7 +142,6 @@ def advanced_onward(task: BucketTask, store: Store, packets: Iterable[Packet]) -
     """
     assert task.onward is not None
     life, bucket = _read(task, store)
-    _KNOWN.drop(life)  # its state changes now: if this fails, it is read again
     told_of, firsts = dict[str, Any](), list[int]()
     tables: dict[int, list[pa.Table]] = {leaf: [] for leaf in task.onward.keys}
     for text, data in packets:
@@ -167,7 +171,7 @@ def advanced_onward(task: BucketTask, store: Store, packets: Iterable[Packet]) -
         bucket.arrived, bucket.rows = {}, 0
     after = replace(bucket, token=uuid.uuid4().hex, number=number)
     store.save(_text(life, after))
-    _KNOWN.add(life, after)
+    RECENT.add(life, task.version(after.token), task, after)
     account = BucketAccount(arrived.now, groups=after.run.retained, stored=after.size, due=after.run.due)
     yield account.note, None
     yield from rows_of([] if changed is None else [changed])
@@ -178,9 +182,10 @@ def _read(task: BucketTask, store: Store) -> tuple[str, _Bucket]:
     assert task.onward is not None
     text = store.text()
     stored = None if text is None else json.loads(text)
-    known = None if stored is None else _KNOWN.of(stored["life"], stored["token"])
-    if stored is not None and known is not None:
-        return stored["life"], known
+    if stored is not None:
+        known = RECENT.take(stored["life"], task.version(stored["token"]))
+        if known is not None:
+            return stored["life"], known
     chunks = {leaf: StoredChunks(f"leaf-{leaf}") for leaf in task.onward.keys}
     bucket = _Bucket("", 0, task.onward.work.begin(task.streams), chunks)
     if stored is None:

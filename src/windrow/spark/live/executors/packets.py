@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -196,6 +197,7 @@ class Graph:
         """
         arriving = self._arriving(None, ticks)
         entries, task = self.of_entries(marked(arriving, self.streams) if retains_malformed else arriving)
+        task = replace(task, start=uuid.uuid4().hex)
         sql = self.plan.text
         packed = map_in_arrow(
             entries, in_worker(lambda batches, number: pack(task, batches, number), sql), PACKETS

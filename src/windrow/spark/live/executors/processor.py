@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
 from itertools import chain
 from typing import Any
 
@@ -10,9 +11,11 @@ import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from windrow.errors import WindrowError
-from windrow.spark.live.executors.bucket import advanced
+from windrow.spark.live.executors import bucket, onward
+from windrow.spark.live.executors.bucket_state import Packet, Store
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.executors.onward import advanced_onward, bucket_of
+from windrow.spark.live.executors.onward import bucket_of
+from windrow.spark.live.executors.owners import Part, Workers, workers
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE
 from windrow.spark.tasks.exchange import as_runtime_error
 
@@ -48,23 +51,38 @@ class BucketProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: ARG002, N803
     ) -> Iterator[pd.DataFrame]:
         """The output of the bucket for the packets of a micro-batch."""
-        task, store, own = self._task, _StateStore(self._text, self._bytes), int(key[0])
+        task, store = self._task, _StateStore(self._text, self._bytes)
         pairs = (zip(frame[NOTE], frame[DATA], strict=True) for frame in rows)
-        packets = chain.from_iterable(pairs)
+        packets = [*chain.from_iterable(pairs)]
+        part, is_first = "second" if self._is_onward else "first", int(key[0]) == task.buckets[0]
         try:
-            if self._is_onward or task.onward is None:
-                advance = advanced_onward if self._is_onward else advanced
-                for note, data in advance(task, store, packets):
+            for note, data in _workers().advanced(part, task, store, packets, is_first=is_first):
+                if self._is_onward or task.onward is None:
                     yield pd.DataFrame({NOTE: [note], DATA: [data]})
-                return
-            for note, data in advanced(task, store, packets, is_first=own == task.buckets[0]):
-                to = bucket_of(task.onward, note)
-                yield pd.DataFrame({BUCKET: [to], NOTE: [note], DATA: [data]})
+                else:
+                    to = bucket_of(task.onward, note)
+                    yield pd.DataFrame({BUCKET: [to], NOTE: [note], DATA: [data]})
         except WindrowError as error:
             raise as_runtime_error(error, self._sql) from error
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+@cache
+def _workers() -> Workers:
+    """The workers of this executor."""
+    return workers({"first": Part(bucket.advanced, bucket.RECENT), "second": Part(_second, onward.RECENT)})
+
+
+def _second(
+    task: BucketTask,
+    store: Store,
+    packets: Iterable[Packet],
+    *,
+    is_first: bool,  # noqa: ARG001 - all buckets do the same
+) -> Iterator[Packet]:
+    return onward.advanced_onward(task, store, packets)
 
 
 class _StateStore:
@@ -73,12 +91,17 @@ class _StateStore:
     def __init__(self, text: Any, pieces: Any) -> None:
         self._text, self._pieces = text, pieces
 
-    def text(self) -> str | None:
+    @cached_property
+    def _known(self) -> str | None:
         found = self._text.get()
         return None if found is None else found[0]
 
+    def text(self) -> str | None:
+        return self._known
+
     def save(self, text: str) -> None:
         self._text.update((text,))
+        self._known = text
 
     def read(self, name: str, number: int) -> bytes:
         parts, piece = [], 0
