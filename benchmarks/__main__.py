@@ -139,7 +139,7 @@ def live_queries(
 @app.command("report-live")
 def report_live(
     files: Annotated[list[Path], typer.Argument(help="What runs have written.", exists=True, dir_okay=False)],
-    section: Annotated[str, typer.Option(help="Of the page: live, nexmark, or flink.")] = "live",
+    section: Annotated[str, typer.Option(help="Of the page: live, executors, nexmark, or flink.")] = "live",
 ) -> None:
     """Write runs of live queries into benchmarks/figures.md, in place of those there."""
     into_page([live_markdown(file) for file in files], section=section)
@@ -149,12 +149,9 @@ def report_live(
 @app.command()
 def report(
     files: Annotated[list[Path], typer.Argument(help="What runs have written.", exists=True, dir_okay=False)],
-    section: Annotated[
-        str, typer.Option(help="Of the page: results, or chosen for some comparisons.")
-    ] = "results",
 ) -> None:
     """Write runs into benchmarks/figures.md, in place of the results there."""
-    into_page([markdown(read(file)) for file in files], section=section)
+    into_page([markdown(read(file)) for file in files])
     typer.echo(f"Written into {PAGE}")
 
 
