@@ -479,7 +479,8 @@ def test_the_state_store_has_to_be_rocksdb(spark, session):
 
 
 REFUSED = {
-    "SELECT DISTINCT lower(rpad(k, v, 'x')) AS l FROM s [RANGE 5 SECONDS]": "expressions that Spark alone",
+    "SELECT DISTINCT lower(rpad(k, v, 'x')) AS l FROM s [RANGE 5 SECONDS]": "expressions that Spark alone"
+    " computes: a column has stringrpad",
     "SELECT ISTREAM(k COLLATE UTF8_LCASE AS c) FROM s [RANGE 5 SECONDS]": "texts with a collation",
 }
 
@@ -492,6 +493,7 @@ def test_what_does_not_run_on_executors_is_refused(session, tmp_path, query):
     with pytest.raises(NotSupportedError, match=REFUSED[query]) as refused:
         relation.start(tmp_path / "out")
     assert refused.value.condition == "UNSUPPORTED_ON_EXECUTORS"
+    assert ("df.withColumn(…)" in refused.value.hint) == ("Spark alone" in REFUSED[query])
     with pytest.raises(UsageError, match=REFUSED[query]) as refused:
         relation.df  # noqa: B018 - refused
     assert refused.value.condition == "LIVE_RELATION"

@@ -122,13 +122,13 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
     if node.name == "Coalesce" and len(node.children) == 2 and _is_error(node.children[1]):
         node = SparkNode(_PRESENT, node.fields, node.children[:-1])
     counted = in_minute(node)
+    handler = _HANDLERS.get(node.name) if counted is None else micros_of_minute
+    if handler is None and node.name != "Literal":
+        raise Unread(_printed(node))
     operands = [read(child, scope) for child in (node if counted is None else counted).children]
     try:
-        if node.name == "Literal":
+        if handler is None:
             return literal_of(node)
-        handler = _HANDLERS.get(node.name) if counted is None else micros_of_minute
-        only(handler is not None)
-        assert handler is not None
         found = handler(node, operands)
         only(not (scope.certain and found.doubt))
         found = replace(found, is_full=node.name in _TOTAL and all(one.is_full for one in operands))

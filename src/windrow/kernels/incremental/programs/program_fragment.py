@@ -32,6 +32,8 @@ class ProgramFragment:
         The computation in memory, if that is all that it does.
     parts
         The parts in memory whose rows it concatenates, if that is what it does.
+    only_spark
+        What of it only Spark computes, as far as that is known.
     """
 
     number: int
@@ -41,6 +43,7 @@ class ProgramFragment:
     chosen: tuple[str, ...] | None = None
     computed: Computed | None = None
     parts: tuple[ProgramFragment, ...] = ()
+    only_spark: str = ""
 
     @property
     def is_in_memory(self) -> bool:

@@ -27,8 +27,9 @@ __all__ = ["computed"]
 
 def computed(
     plan: SparkNode, leaf: SparkNode, columns: pa.Schema, result: pa.Schema, tables: FoundTable
-) -> Computed | None:
-    """The computation of a fragment on the rows of its only leaf; None if Spark is needed for it.
+) -> Computed | str:
+    """The computation of a fragment on the rows of its only leaf; or what Spark is needed for, empty if that
+    is not known.
 
     Parameters
     ----------
@@ -43,9 +44,9 @@ def computed(
     """
     try:
         found = _Reading(plan, leaf, columns, tables).of(result)
-    except Unread:
-        return None
-    return found if not_in_arrow(found, columns) is None else None
+    except Unread as unread:
+        return str(unread).split(" over ")[0]  # without names of columns, which are not the user's
+    return found if not_in_arrow(found, columns) is None else ""
 
 
 class _Reading(ComputedReading):

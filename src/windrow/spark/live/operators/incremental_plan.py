@@ -52,7 +52,10 @@ from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.runtime.settings import setting
 from windrow.spark.tasks.exchange import in_worker
 
-__all__ = ["IncrementalPlan", "computed_elsewhere", "unstable"]
+__all__ = ["BY_SPARK", "IncrementalPlan", "computed_elsewhere", "unstable"]
+
+BY_SPARK = "expressions that Spark alone computes"
+"""The reason why a program is not computed in memory, if it has such expressions."""
 
 _ROWS_PER_BATCH = 1 << 15
 _SHUFFLED = "spark.sql.shuffle.partitions"
@@ -183,10 +186,11 @@ class IncrementalPlan:
         for leaf, operator, above in leaves:
             reads[leaf] = reads.get(leaf, frozenset()) | self._read_of(leaf, operator, above)
         chosen = self._choice(plan, frame.schema) if len(leaves) == 1 else None
-        own = None
+        own: Computed | str = ""
         if chosen is None and len(reads) == 1:
             own = self._computed(plan, (), frame, *leaves[0][:2], schema)
-        found = ProgramFragment(number, tuple(sorted(reads)), schema, reads, chosen, own)
+        why, made = (own, None) if isinstance(own, str) else ("", own)
+        found = ProgramFragment(number, tuple(sorted(reads)), schema, reads, chosen, made, only_spark=why)
         return replace(found, parts=self._parts(plan, found)) if plan.name == "Union" else found
 
     def _all(self, leaf: int) -> frozenset[str]:
@@ -231,10 +235,12 @@ class IncrementalPlan:
         number: int,
         leaf: Planned,
         schema: pa.Schema,
-    ) -> Computed | None:
-        """The computation in memory on the rows of a leaf, for the part of a plan at a path."""
+    ) -> Computed | str:
+        """The computation in memory on the rows of a leaf, for the part of a plan at a path, as
+        :func:`.computed_flow.computed` finds it.
+        """
         if any(contains(one.dataType, "collated") for one in (*self._schemas[number], *frame.schema)):
-            return None  # in Arrow no string has a collation
+            return "a text with a collation"
 
         def table(below: Sequence[int]) -> LookUpTable | None:
             return small_table(self.gateway, frame, [*path, *below])
@@ -253,7 +259,8 @@ class IncrementalPlan:
             if plan is leaf and schema.types == whole.schema.types:
                 chosen = tuple(schema.names)
             elif plan.name != "Project" or _has_all(plan, whole.schema):
-                own = self._computed(plan, (at,), frame, number, leaf, whole.schema)
+                made = self._computed(plan, (at,), frame, number, leaf, whole.schema)
+                own = None if isinstance(made, str) else made
             if chosen is None and own is None:
                 return ()
             reads = {number: whole.reads[number]}
@@ -354,8 +361,10 @@ def computed_elsewhere(program: Program, *, takes_tables: bool) -> str | None:
             if not takes_tables and any(isinstance(operation, LookUp) for operation in operations):
                 return "a join with a table"
         if not fragment.is_in_memory:
+            if fragment.only_spark:
+                return f"{BY_SPARK}: {fragment.only_spark}"
             larger = ", or a table above spark.sql.autoBroadcastJoinThreshold" if takes_tables else ""
-            return f"expressions that Spark alone computes{larger}"
+            return f"{BY_SPARK}{larger}"
     return None
 
 

@@ -8,6 +8,7 @@ from windrow.spark.live.executors.graphs.emit_graph import EmitGraph
 from windrow.spark.live.executors.graphs.window_graph import WindowGraph
 from windrow.spark.live.executors.packets import Graph
 from windrow.spark.live.micro_batches.around_clause import why_not_one_clause
+from windrow.spark.live.operators.incremental_plan import BY_SPARK
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
@@ -81,10 +82,12 @@ def graph_of(plan: LivePlan, buckets: int | None = None, envelope: str | None = 
     found = _graph(plan, envelope or plan.envelope, buckets)
     if not isinstance(found, str):
         return found
+    on_driver = "SET spark.windrow.live.host = driver, then call relation.start(…)"
+    before = "let Spark compute them before, as in session.stream(name, df.withColumn(…), …); or "
     raise NotSupportedError(
         f"executors cannot run the query because of {found}",
         condition="UNSUPPORTED_ON_EXECUTORS",
         sql=plan.text,
         span=plan.span,
-        hint="SET spark.windrow.live.host = driver, then call relation.start(…)",
+        hint=before + on_driver if found.startswith(BY_SPARK) else on_driver,
     )
