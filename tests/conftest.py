@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import venv
 from collections.abc import Callable, Iterator
@@ -100,10 +101,23 @@ def _sample(config: pytest.Config, items: list[pytest.Item]) -> None:
     for (*_, every), examples in tests.items():
         is_marked = examples[0].get_closest_marker("sampled") is not None
         if is_marked or len(examples) >= MANY:
-            left += [item for at, item in enumerate(examples) if at % every]
+            step = _step(examples, every)
+            left += [item for at, item in enumerate(examples) if at % step]
     config.hook.pytest_deselected(items=left)
     out = set(map(id, left))
     items[:] = [item for item in items if id(item) not in out]
+
+
+def _step(examples: list[pytest.Item], every: int) -> int:
+    """A step of at least this length that meets all values of each parameter: with a step of twelve, one of
+    two modes would never be met.
+    """
+    indices = [item.callspec.indices for item in examples if hasattr(item, "callspec")]
+    sequences = {tuple(one[name] for one in indices) for name in indices[0]} if indices else set()
+    sizes = sorted(len(set(one)) for one in sequences)[:-1]  # the longest parameter has more than are tried
+    while any(math.gcd(every, size) > 1 for size in sizes):
+        every += 1
+    return every
 
 
 def _long_ones_first(items: list[pytest.Item]) -> None:

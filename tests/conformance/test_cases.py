@@ -17,12 +17,8 @@ CASES = [case for file in FILES for case in file.cases]
 TWINS = [(case, twin) for case in CASES for twin in case.twins]
 
 
-# `make whole` tries all, by the reference too, to which every run holds the kernels by random clauses.
-EVERY = {"reference": pytest.mark.sampled}
-BY_MODE = [pytest.param(mode, marks=EVERY.get(mode, pytest.mark.sampled(every=12))) for mode in MODES]
-
-
-@pytest.mark.parametrize("mode", BY_MODE)
+@pytest.mark.sampled
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
 def test_case(spark: SparkSession, case: Case, mode: Mode) -> None:
     marker = case.marker(mode)
@@ -44,7 +40,7 @@ def _slides(case: Case) -> bool:
     return "SLIDING" in case.query
 
 
-@pytest.mark.sampled(every=6)
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "case", [pytest.param(case, id=case.id) for case in CASES if "SLIDING" in case.query]
 )

@@ -107,7 +107,7 @@ OF_TEXTS = {
 """Queries whose changes differ, if at all, by texts with a collation."""
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("name", OF_TEXTS)
 @pytest.mark.usefixtures("interpreted")
 def test_texts_are_compared_as_their_collation_says(spark, tmp_path, name):
@@ -196,7 +196,7 @@ DELAYED = [
 """Queries whose changes wait."""
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("is_carried", [False, True])
 @pytest.mark.parametrize(("name", "how"), DELAYED)
 @pytest.mark.usefixtures("interpreted")
@@ -224,7 +224,7 @@ WITH_RECORDED = [
 """Queries of two streams, of which one is recorded."""
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("is_carried", [False, True])
 @pytest.mark.parametrize("name", ["s", "t"])
 @pytest.mark.parametrize(("query", "how"), WITH_RECORDED)
@@ -357,7 +357,7 @@ NESTED = [
 """Queries that give lists, structs, maps and intervals."""
 
 
-@pytest.mark.sampled(every=3)
+@pytest.mark.sampled(every=6)
 @pytest.mark.parametrize("query", NESTED)
 @pytest.mark.usefixtures("interpreted")
 def test_lists_structs_and_maps_are_in_memory_and_kept(spark, tmp_path, monkeypatch, query):

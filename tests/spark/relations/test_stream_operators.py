@@ -327,7 +327,7 @@ def sessions(spark):
     return found
 
 
-@pytest.mark.sampled(every=16)
+@pytest.mark.sampled(every=32)
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.usefixtures("interpreted")
 def test_an_operator_gives_what_each_instant_gives(sessions, query):
@@ -399,7 +399,7 @@ PIPES = [
 ]
 
 
-@pytest.mark.sampled(every=2)
+@pytest.mark.sampled(every=4)
 @pytest.mark.parametrize("query", PIPES)
 def test_a_pipe_over_windows_gives_what_spark_gives_of_each_instant(spark, sessions, query):
     session = sessions["batch"]

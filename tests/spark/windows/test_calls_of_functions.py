@@ -166,7 +166,7 @@ ARRAYS = (
 )
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=24)
 @pytest.mark.parametrize("session", ["batch"], indirect=True)
 @pytest.mark.parametrize(
     "query",
@@ -260,7 +260,7 @@ def test_calls_with_windows_and_matches(session):
     assert rows(session.sql(sql)) == [("a", 1, 1), ("b", 1, 1)]
 
 
-@pytest.mark.sampled
+@pytest.mark.sampled(every=24)
 @pytest.mark.parametrize("session", ["batch"], indirect=True)  # the reference reads no windows in conditions
 @pytest.mark.parametrize(
     "query",
