@@ -157,7 +157,7 @@ class FileScan:
                 raise ExecutionError(
                     f"cannot read {part.path}: {str(error).splitlines()[0]}",
                     condition="UNREADABLE_FILE",
-                    hint="run the query again if the file was rewritten; otherwise restore the file",
+                    hint="restore the file; or if it was rewritten, give the query to session.sql again",
                 ) from error
 
     def is_full(self, name: str) -> bool:
@@ -185,7 +185,12 @@ class FileScan:
             for field, value in zip(self.directories, part.values, strict=True)
             if field.name in read
         ]
-        with pq.ParquetFile(part.path, metadata=_footer(part), read_dictionary=sorted(self.coded)) as file:
+        with pq.ParquetFile(
+            part.path,
+            metadata=_footer(part),
+            read_dictionary=sorted(self.coded),
+            coerce_int96_timestamp_unit="us",
+        ) as file:
             for batch in file.iter_batches(_BATCH_ROWS, list(part.row_groups), self.columns.names):
                 if part.within is not None:
                     batch = batch.filter(part.within.of(self._column(batch, part.within.column)))

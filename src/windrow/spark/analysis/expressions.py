@@ -163,7 +163,8 @@ def _printed(node: SparkNode) -> str:
     if node.name == "AttributeReference":
         return f"{node.fields['name']}, of type {node.fields['dataType']}"
     if node.name == "Literal":
-        return f"{node.fields['value']}, of type {node.fields['dataType']}"
+        kind = node.fields["dataType"]
+        return "a literal of type binary" if kind == "binary" else f"{node.fields['value']}, of type {kind}"
     return f"{node.name.lower()} over {', '.join(names)}" if names else node.name.lower()
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from windrow.kernels.computed.computed_functions import INSTANT
 
 __all__ = [
     "Footer",
@@ -47,12 +50,22 @@ class Footer:
         """The number of rows in the row groups."""
         return sum(self.metadata.row_group(number).num_rows for number in self.groups)
 
+    @cached_property
+    def paths(self) -> list[str]:
+        """The path of each leaf: a column's name, or the names of a column and fields, joined by dots."""
+        leaves = self.metadata.schema
+        return [leaves.column(place).path for place in range(len(leaves))]
+
     def chunks(self, columns: Iterable[str]) -> list[pq.ColumnChunkMetaData]:
         """The column chunks of the row groups."""
-        leaves = self.metadata.schema
-        places = {leaves.column(place).path: place for place in range(len(leaves))}
+        places = {path: place for place, path in enumerate(self.paths)}
         groups = [self.metadata.row_group(number) for number in self.groups]
         return [group.column(places[column]) for group in groups for column in columns]
+
+    def is_of_96_bits(self, column: str) -> bool:
+        """Whether its values are times of 96 bits."""
+        leaves = self.metadata.schema
+        return column in self.paths and leaves.column(self.paths.index(column)).physical_type == "INT96"
 
     def is_coded(self, column: str) -> bool:
         """Whether Arrow can read it as dictionary codes."""
@@ -70,12 +83,23 @@ def footers_of(paths: Iterable[str]) -> list[Footer] | None:
         try:
             status = Path(path).stat()
             metadata = pq.read_metadata(path)
-            schema = metadata.schema.to_arrow_schema()
+            schema = _schema_of(metadata)
         except (OSError, pa.ArrowException):
             return None
         groups = [at for at in range(metadata.num_row_groups) if metadata.row_group(at).num_rows]
         found.append(Footer(path, status.st_size, status.st_mtime_ns, metadata, schema, groups))
     return found
+
+
+def _schema_of(metadata: pq.FileMetaData) -> pa.Schema:
+    """The columns of a file. Times of 96 bits, as Spark writes them by default, are instants for Spark."""
+    schema = metadata.schema.to_arrow_schema()
+    leaves = [metadata.schema.column(place) for place in range(len(metadata.schema))]
+    old = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"} & {*schema.names}
+    for at, field in enumerate(schema):
+        if field.name in old and field.type == pa.timestamp("ns"):
+            schema = schema.set(at, field.with_type(INSTANT))
+    return schema
 
 
 def says_the_same(footer: Footer, types: Mapping[str, pa.DataType]) -> str | None:
@@ -85,6 +109,7 @@ def says_the_same(footer: Footer, types: Mapping[str, pa.DataType]) -> str | Non
         is_same = (
             column in footer.schema.names
             and names.count(column.lower()) == 1
+            and footer.paths.count(column) <= 1  # a field b of a struct a is a.b, too
             and _plain(footer.schema.field(column).type) == kind
             and not (footer.is_coded(column) and footer.is_delta_coded(column))
             and (not pa.types.is_temporal(kind) or _is_of_this_calendar(footer, column))
@@ -109,6 +134,9 @@ def _is_of_this_calendar(footer: Footer, column: str) -> bool:
     """Whether Spark reads the dates or times as written, without rebasing from an old calendar."""
     notes = footer.metadata.metadata or {}
     version = notes.get(b"org.apache.spark.version")
+    if footer.is_of_96_bits(column):
+        is_old = version is None or version.startswith((b"1.", b"2.", b"3.0."))
+        return not is_old and b"org.apache.spark.legacyINT96" not in notes
     if version is not None:
         return not version.startswith((b"1.", b"2.")) and b"org.apache.spark.legacyDateTime" not in notes
     # Other writers do not record their calendar; Spark then uses a setting, or the reader's option.

@@ -119,7 +119,7 @@ def _compared(literal: SparkNode) -> int | float | bytes | None:
 def of_row_group(footer: Footer, number: int, names: Mapping[int, str], others: KnownColumns) -> KnownColumns:
     """The ranges of a row group's columns by the footer of its file; other columns as in `others`."""
     leaves = footer.metadata.schema
-    places = {leaves.column(place).path: place for place in range(len(leaves))}
+    places = {path: place for place, path in enumerate(footer.paths)}
     group = footer.metadata.row_group(number)
 
     def known(column: int) -> KnownValues:
