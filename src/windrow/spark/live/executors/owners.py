@@ -64,7 +64,7 @@ def workers(parts: Mapping[str, Part]) -> Workers:
 
     # sockets without a file are Linux's; a worker that Spark does not use again owns nothing
     has_others = sys.platform == "linux" and TaskContext.get() is not None
-    if not has_others or not os.environ.get("SPARK_REUSE_WORKER"):
+    if not has_others or not os.getenv("SPARK_REUSE_WORKER"):
         return Workers(None, parts)
     return Workers(Path(SparkFiles.getRootDirectory()).resolve() / "windrow-buckets", parts)
 
