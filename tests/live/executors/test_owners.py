@@ -16,7 +16,7 @@ from tests.live.buckets import Stored
 from windrow.errors import InputError
 from windrow.spark.live.executors import owners
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.executors.owners import Part, Workers
+from windrow.spark.live.executors.owners import QueryPart, Workers
 from windrow.spark.live.executors.recent import Recent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sockets without a file are Linux's")
@@ -34,7 +34,7 @@ class Worker:
 
     def __init__(self, folder, *, is_slow=False):
         self.recent, self.advanced_here, self.is_slow = Recent(), 0, is_slow
-        self.workers = Workers(folder, {"first": Part(self.advance, self.recent)})
+        self.workers = Workers(folder, {"first": QueryPart(self.advance, self.recent)})
 
     def advance(self, task, store, packets, *, is_first):
         stored = None if store.text() is None else json.loads(store.text())

@@ -154,7 +154,7 @@ class ComputedReading:
         try:
             return read(node, self._scope())
         except Unread as unread:
-            raise Unread(f"{place} has {unread}") from None
+            raise Unread(f"{place} has {unread.what}", unread.columns) from None
 
     def _joined(self, at: int, tables: Tables, condition: SparkNode | None) -> list[ComputedOperation]:
         """A join by an equality of a column of the rows and one of the table, or of each row with all of the

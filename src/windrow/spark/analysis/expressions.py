@@ -108,7 +108,7 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
     if node.name == "AttributeReference":
         number = node.number
         if number not in scope.kinds:
-            raise Unread(_printed(node))
+            raise _unread(node)
         span, is_full = scope.spans.get(number), number in scope.full
         return Typed(ComputedColumn(number), scope.kinds[number], span=span, is_full=is_full)
     if node.name == "GetStructField":
@@ -124,7 +124,7 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
     counted = in_minute(node)
     handler = _HANDLERS.get(node.name) if counted is None else micros_of_minute
     if handler is None and node.name != "Literal":
-        raise Unread(_printed(node))
+        raise _unread(node)
     operands = [read(child, scope) for child in (node if counted is None else counted).children]
     try:
         if handler is None:
@@ -133,7 +133,7 @@ def read(node: SparkNode, scope: ColumnScope) -> Typed:
         only(not (scope.certain and found.doubt))
         found = replace(found, is_full=node.name in _TOTAL and all(one.is_full for one in operands))
     except Unread:
-        raise Unread(_printed(node)) from None
+        raise _unread(node) from None
     if found.literal is None and node.key in scope.again:
         return replace(found, value=Once(found.value, node.key))
     return found
@@ -157,15 +157,17 @@ def _null_of(node: SparkNode) -> SparkNode | None:
     return of.children[0] if of.name == "CreateArray" and of.children[0].name == "Literal" else None
 
 
-def _printed(node: SparkNode) -> str:
-    """An expression as plans name it, and the columns that it reads."""
-    names = dict.fromkeys(str(one.fields["name"]) for one in node.walk() if one.name == "AttributeReference")
+def _unread(node: SparkNode) -> Unread:
+    """That Spark must compute an expression, which is called as plans call it."""
     if node.name == "AttributeReference":
-        return f"{node.fields['name']}, of type {node.fields['dataType']}"
+        return Unread(f"{node.fields['name']}, of type {node.fields['dataType']}")
     if node.name == "Literal":
         kind = node.fields["dataType"]
-        return "a literal of type binary" if kind == "binary" else f"{node.fields['value']}, of type {kind}"
-    return f"{node.name.lower()} over {', '.join(names)}" if names else node.name.lower()
+        return Unread(
+            "a literal of type binary" if kind == "binary" else f"{node.fields['value']}, of type {kind}"
+        )
+    names = dict.fromkeys(str(one.fields["name"]) for one in node.walk() if one.name == "AttributeReference")
+    return Unread(node.name.lower(), [*names])
 
 
 # -- one function of several values ----------------------------------------------------------------------

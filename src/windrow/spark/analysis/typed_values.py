@@ -46,7 +46,19 @@ Span = tuple[int, int]
 
 
 class Unread(Exception):  # noqa: N818 - it is no error: Spark computes it
-    """An expression that only Spark computes; the message names the part."""
+    """An expression that only Spark computes.
+
+    Attributes
+    ----------
+    what
+        The part of it that Arrow does not compute, without columns.
+    columns
+        The columns that this part reads.
+    """
+
+    def __init__(self, what: str = "", columns: Sequence[str] = ()) -> None:
+        self.what, self.columns = what, tuple(columns)
+        super().__init__(f"{what} over {', '.join(columns)}" if columns else what)
 
 
 @dataclass(frozen=True)

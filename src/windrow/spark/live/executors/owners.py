@@ -32,7 +32,7 @@ from windrow.spark.live.executors.bucket_state import Packet, Store
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.recent import Recent
 
-__all__ = ["Part", "Workers", "workers"]
+__all__ = ["QueryPart", "Workers", "workers"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -51,14 +51,14 @@ class Advance(Protocol):
 
 
 @dataclass(frozen=True)
-class Part:
+class QueryPart:
     """A part of queries: what its buckets do, and those that this process has used last."""
 
     advance: Advance
     recent: Recent[Any]
 
 
-def workers(parts: Mapping[str, Part]) -> Workers:
+def workers(parts: Mapping[str, QueryPart]) -> Workers:
     """The workers of the executor of this task."""
     from pyspark import SparkFiles, TaskContext
 
@@ -80,7 +80,7 @@ class Workers:
         The parts of queries by name.
     """
 
-    def __init__(self, folder: Path | None, parts: Mapping[str, Part]) -> None:
+    def __init__(self, folder: Path | None, parts: Mapping[str, QueryPart]) -> None:
         self._folder, self._parts, self._address = folder, parts, ""
         self._working = threading.Lock()
 

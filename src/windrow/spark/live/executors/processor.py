@@ -15,7 +15,7 @@ from windrow.spark.live.executors import bucket, onward
 from windrow.spark.live.executors.bucket_state import Packet, Store
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.onward import bucket_of
-from windrow.spark.live.executors.owners import Part, Workers, workers
+from windrow.spark.live.executors.owners import QueryPart, Workers, workers
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE
 from windrow.spark.tasks.exchange import as_runtime_error
 
@@ -72,7 +72,9 @@ class BucketProcessor(StatefulProcessor):
 @cache
 def _workers() -> Workers:
     """The workers of this executor."""
-    return workers({"first": Part(bucket.advanced, bucket.RECENT), "second": Part(_second, onward.RECENT)})
+    return workers(
+        {"first": QueryPart(bucket.advanced, bucket.RECENT), "second": QueryPart(_second, onward.RECENT)}
+    )
 
 
 def _second(

@@ -45,7 +45,7 @@ def computed(
     try:
         found = _Reading(plan, leaf, columns, tables).of(result)
     except Unread as unread:
-        return str(unread).split(" over ")[0]  # without names of columns, which are not the user's
+        return unread.what  # the names of columns are not the user's
     return found if not_in_arrow(found, columns) is None else ""
 
 
