@@ -54,7 +54,9 @@ class Stored:
         del self.bytes[name, number]
 
 
-def in_buckets(spark, plan, logs, cuts, parts, count, forget, again, *, envelope="diff", times=None):
+def in_buckets(
+    spark, plan, logs, cuts, parts, count, forget, again, *, envelope="diff", times=None, as_table=table
+):
     """What the buckets give, micro-batch by micro-batch: the rows, and the last account of each bucket.
 
     Parameters
@@ -67,13 +69,15 @@ def in_buckets(spark, plan, logs, cuts, parts, count, forget, again, *, envelope
         The micro-batches before which workers are new, and those that are tried twice.
     times
         When entries come, by the number of the micro-batch; also when it is ticked, if it waits for that.
+    as_table
+        Makes a table of entries.
     """
     graph, stores, tables, accounts = graph_of(plan, count, envelope), {}, [], {}
     for number, (low, high) in enumerate(pairwise([0.0, *sorted(cuts), 1.0])):
         frames = {}
         for _, name, stream in graph.streams:
             part = logs[name][round(low * len(logs[name])) : round(high * len(logs[name]))]
-            frames[name] = spark.createDataFrame(table(part)).select(*stream.live.columns)
+            frames[name] = spark.createDataFrame(as_table(part)).select(*stream.live.columns)
             if times is not None:
                 frames[name] = frames[name].withColumn(PTIME, F.lit(times(number)).cast("bigint"))
         ticks = None

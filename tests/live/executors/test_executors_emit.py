@@ -166,7 +166,7 @@ def is_ticked(plan):
     return plan.delay or any(plan.catalog.streams[name].live.idle for name in plan.streams)
 
 
-def on_driver(spark, plan, folder, batches, kills, envelope):
+def on_driver(spark, plan, folder, batches, kills, envelope, as_table=table):
     """What the driver gives for the micro-batches of each stream."""
 
     def frames(number):
@@ -174,7 +174,7 @@ def on_driver(spark, plan, folder, batches, kills, envelope):
             when = F.lit(moment(number)).cast("bigint")
             found = {"": spark.range(1).select(when.alias("tick"))} if is_ticked(plan) else {}
             for _, name, stream in steps.streams():
-                made = spark.createDataFrame(table(batches[name][number])).select(*stream.live.columns)
+                made = spark.createDataFrame(as_table(batches[name][number])).select(*stream.live.columns)
                 found[name] = made.withColumn(PTIME, when)
             return found
 
@@ -186,10 +186,20 @@ def on_driver(spark, plan, folder, batches, kills, envelope):
     )
 
 
-def on_executors(spark, plan, logs, cuts, parts, count, forget, again, envelope):
+def on_executors(spark, plan, logs, cuts, parts, count, forget, again, envelope, as_table=table):
     """The same of the buckets: rows and late rows of each micro-batch, and the last accounts."""
     graph, given_, accounts = in_buckets(
-        spark, plan, logs, cuts, parts, count, forget, again, envelope=envelope, times=moment
+        spark,
+        plan,
+        logs,
+        cuts,
+        parts,
+        count,
+        forget,
+        again,
+        envelope=envelope,
+        times=moment,
+        as_table=as_table,
     )
     rows, late = [], []
     for packed in given_:
@@ -217,7 +227,19 @@ def small():
 
 
 def agree(
-    spark, folder, query, logs, lag, cuts, parts, count, forget, again, envelope=None, declare=declared
+    spark,
+    folder,
+    query,
+    logs,
+    lag,
+    cuts,
+    parts,
+    count,
+    forget,
+    again,
+    envelope=None,
+    declare=declared,
+    as_table=table,
 ):
     """Compare the hosts."""
     plan = declare(spark, folder, logs, lag).sql(query).live
@@ -228,8 +250,10 @@ def agree(
         name: [log[round(low * len(log)) : round(high * len(log))] for low, high in pairwise(bounds)]
         for name, log in logs.items()
     }
-    wanted = on_driver(spark, plan, folder, batches, forget, envelope)
-    rows, late, accounts = on_executors(spark, plan, logs, edges, parts, count, forget, again, envelope)
+    wanted = on_driver(spark, plan, folder, batches, forget, envelope, as_table)
+    rows, late, accounts = on_executors(
+        spark, plan, logs, edges, parts, count, forget, again, envelope, as_table
+    )
     assert rows == [Counter(tuple(row.values()) for row in step) for step in wanted.steps]
     columns = ("stream", "row", "rowtime", "bound", "producer", "reason")
     told = Counter(tuple(row[name] for name in columns) for row in wanted.late)

@@ -140,6 +140,10 @@ class EntrySummary:
             quarantined_bounds=refused.quarantined_bounds,
         )
 
+    def now(self, ordering: Ordering) -> WatermarkState:
+        """The state of the watermark, without counts of rows."""
+        return self.state(ordering, 0, Refused())
+
     def _standing(self, ordering: Ordering) -> ProducerState:
         firm, estimated = _bounds(ordering, np.array([self.seen]), np.array([self.bound]))
         return ProducerState(True, int(firm[0]), int(estimated[0]), self.seen)

@@ -29,6 +29,10 @@ class SharedWatermark:
         """The watermark; None while there is none."""
         return self.state.value
 
+    def now(self, ordering: Ordering) -> WatermarkState:  # noqa: ARG002 - it is in the state
+        """The state of the watermark."""
+        return self.state
+
     def due(self, idle: int | None) -> int | None:
         """When the first producer becomes idle that is silent from now on; None for never."""
         if idle is None:

@@ -30,7 +30,7 @@ from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.input.entry_columns import TICKS
 from windrow.spark.logs.session_streams import REASON
 from windrow.streams.admission.several_producers import SharedWatermark
-from windrow.streams.entries import BEFORE, Decision, reasons
+from windrow.streams.entries import BEFORE, NO_BOUND, Decision, reasons
 
 __all__ = ["RECENT", "advanced"]
 
@@ -100,10 +100,12 @@ def advanced(
         else:
             rows.append((note, data))
     now = max([bucket.now + 1, *(note["ptime"] for note in notes)])
+    before = dict(bucket.marks)
     admission = Admission(task, bucket.marks, notes, (one for one in rows if "judge" in one[0]), now)
     _count_bounds_ahead(bucket, notes)
     has_entries = any(note["stream"] != TICKS for note in notes)
-    moment, account = Moment(bucket.number + 1, now, bucket.marks, has_entries), BucketAccount(now)
+    moment = Moment(bucket.number + 1, now, before, bucket.marks, has_entries)
+    account = BucketAccount(now)
     apart: list[Packet] = []
     for note, data in rows:
         if "malformed" in note:
@@ -184,8 +186,9 @@ def _judged(state: BucketState, rows: pa.Table, found: Decisions) -> _Judged:
     rows = rows.append_column(BEFORE, pa.array(found.before, mask=~is_estimated))
     if not is_late.any():
         return _Judged(rows, None, decision)
-    late = rows.filter(pa.array(is_late)).append_column(VIOLATED, pa.array(violated[is_late]))
-    late = late.append_column(REASON, reasons(decision[is_late], violated[is_late]))
+    wrong = violated[is_late]
+    late = rows.filter(pa.array(is_late)).append_column(VIOLATED, pa.array(wrong, mask=wrong == NO_BOUND))
+    late = late.append_column(REASON, reasons(decision[is_late], wrong))
     return _Judged(rows.filter(pa.array(~is_late)), late, decision)
 
 

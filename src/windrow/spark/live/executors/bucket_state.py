@@ -67,14 +67,15 @@ class Moment:
         Its number.
     now
         Its time, in microseconds.
-    marks
-        The watermark information of streams by its end.
+    before, marks
+        The watermark information of streams before it, and by its end.
     has_entries
         Whether any bucket has an entry, and not only ticks.
     """
 
     number: int
     now: int
+    before: Mapping[int, StreamMark]
     marks: Mapping[int, StreamMark]
     has_entries: bool
 

@@ -10,10 +10,20 @@ import pyarrow as pa
 
 from windrow.kernels.dividing import DerivedKey
 from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store, StreamMark
-from windrow.streams import Ordering
+from windrow.streams import Ordering, WatermarkState
 from windrow.streams.entries import FOREVER
 
-__all__ = ["BucketTask", "Onward", "OnwardRun", "OnwardWork", "TaskSide", "TaskStream", "Work", "frontier_of"]
+__all__ = [
+    "BucketTask",
+    "Onward",
+    "OnwardRun",
+    "OnwardWork",
+    "TaskSide",
+    "TaskStream",
+    "Work",
+    "frontier_of",
+    "watermarks_in",
+]
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,10 @@ class TaskStream:
         The column of entries with the producer; None for a stream of one.
     idle
         After how many microseconds without entries a producer is idle; None for never.
+    pattern
+        The column of entries with punctuations; None without punctuations.
+    timed_by
+        The column of the stream with the rowtime, by its name in `columns`.
     """
 
     name: str
@@ -50,6 +64,13 @@ class TaskStream:
     columns: Mapping[str, str]
     producer: str | None = None
     idle: int | None = None
+    pattern: str | None = None
+    timed_by: str | None = None
+
+    @property
+    def is_judged_by_all(self) -> bool:
+        """Whether every bucket judges the entries of all buckets."""
+        return self.producer is not None or self.pattern is not None
 
 
 @dataclass(frozen=True)
@@ -190,6 +211,13 @@ class BucketTask:
     def frontier(self, marks: Mapping[int, StreamMark]) -> int | None:
         """As :func:`frontier_of`."""
         return frontier_of(self.streams, marks)
+
+
+def watermarks_in(
+    streams: Sequence[TaskStream], marks: Mapping[int, StreamMark]
+) -> dict[str, WatermarkState]:
+    """The watermarks of streams, by name, without counts of rows."""
+    return {stream.name: marks[place].now(stream.ordering) for place, stream in enumerate(streams)}
 
 
 def frontier_of(streams: Sequence[TaskStream], marks: Mapping[int, StreamMark]) -> int | None:

@@ -13,10 +13,11 @@ from windrow.kernels.advance.retained_rows import GONE, RetainedRows
 from windrow.kernels.incremental import Program, Run
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import Moment, Store, StoredChunks, not_here
-from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.bucket_task import BucketTask, watermarks_in
 from windrow.spark.live.micro_batches.around_clause import keyed_by
 from windrow.spark.live.micro_batches.clause_state import rows_before
 from windrow.spark.live.operators.clause_operator import ClauseKernel
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions, Closings, EndingPartitions
 from windrow.spark.live.reports.state_table import retained_of
 from windrow.spark.logs.session_streams import ROWTIME
 
@@ -39,16 +40,22 @@ class BucketClause:
         The columns of rows that wait for the watermark.
     rowtimes
         The columns of retained rows with rowtimes.
+    name, closings
+        The key of the clause, and the stream that ends its partitions, if they may end.
     """
 
     kernel: ClauseKernel
     program: Program
     schema: pa.Schema
     rowtimes: tuple[str, ...]
+    name: str
+    closings: Closings
 
     def begin(self, task: BucketTask) -> ClauseInBucket:
         """A clause without rows."""
-        return ClauseInBucket(task, self, RetainedRows(()), RetainedRows(self.kernel.growing.partition))
+        partition, ends = self.kernel.growing.partition, self.closings.get(self.name, ())
+        key = tuple(ends[0].keys[name] for name in partition) if ends else ()
+        return ClauseInBucket(task, self, RetainedRows(key), RetainedRows(partition))
 
     def again(self, task: BucketTask, stored: Mapping[str, Any], store: Store) -> ClauseInBucket:
         """The stored state."""
@@ -83,6 +90,8 @@ class ClauseInBucket:
     chunks: dict[str, StoredChunks] = field(init=False)
     admitted: list[pa.Table] = field(init=False, default_factory=list)
     run: Run = field(init=False)
+    closed: ClosedPartitions = field(init=False)
+    ending: EndingPartitions = field(init=False)
 
     takes_late = False
 
@@ -90,6 +99,8 @@ class ClauseInBucket:
         names = [f"{name}{end}" for name, _ in self.named() for end in ("", GONE)]
         self.chunks = {name: StoredChunks(name) for name in names}
         self.run = Run(self.work.program, not_here)
+        self.closed, partition = ClosedPartitions(self.work.closings), self.work.kernel.growing.partition
+        self.ending = EndingPartitions(self.closed, self.work.name, partition)
 
     def named(self) -> tuple[tuple[str, RetainedRows], ...]:
         """The retained rows, by the names under which they are stored."""
@@ -118,16 +129,33 @@ class ClauseInBucket:
         """The windows or matches that are final, as the kernel emits them."""
         admitted, self.admitted = self.admitted, []
         new_rows = pa.concat_tables([self.work.schema.empty_table(), *admitted])
-        until, kernel = self.task.frontier(moment.marks), self.work.kernel
-        moves = until is not None and (self.frontier is None or until > self.frontier)
-        is_due = rows_before(until) if moves and until is not None else None
-        due, self.waits = self.waits.due(new_rows, is_due, moment.number)
-        if not moves:
+        number, last, kernel = moment.number, moment.number - 1, self.work.kernel
+        marks = (watermarks_in(self.task.streams, one) for one in (moment.before, moment.marks))
+        closes = self.closed.take(number, last, *marks)
+        over, closed = self.ending.closed(new_rows, self.waits, last)
+        until, since = self.task.frontier(moment.marks), self.frontier
+        moved = until is not None and (since is None or until > since)
+        reaches = until if moved else since
+        goes = moved or closes or bool(closed[0].any() or closed[1])
+        is_due = rows_before(reaches) if goes and reaches is not None else None
+        due, self.waits = self.waits.due(new_rows, is_due, number, closed)
+        self.ending.is_after(number, last, is_final=goes)
+        if not goes:
             return ()
-        self.frontier, account.used = until, due.num_rows
-        keyed, moves = keyed_by(self.run, due), kernel.moves_by_time(until)
-        output, self.retained = kernel.advance(self.retained, keyed, until, moment.number, moves=moves)
+        self.frontier, account.used = reaches, due.num_rows
+        ended = self.ending.ended(over, due, self._waiting)
+        keyed, moves = keyed_by(self.run, due), reaches != since and kernel.moves_by_time(reaches)
+        output, self.retained = kernel.advance(
+            self.retained, keyed, reaches, number, ended, over, moves=moves
+        )
         return (output,)
+
+    def _waiting(self, _: str, columns: tuple[str, ...]) -> pa.Table:
+        """These columns of the buffered rows."""
+        nothing = self.work.schema.empty_table().select(columns)
+        return pa.concat_tables(
+            [nothing, *(rows.cast(nothing.schema) for rows in self.waits.tables(*columns))]
+        )
 
     def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store new state."""

@@ -28,6 +28,7 @@ from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Moment, Store, StoredState, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
 from windrow.spark.live.executors.droppable_rows import DroppableRows
+from windrow.spark.live.executors.emit_punctuation import BucketPunctuation, EmitPunctuation
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.emit_rows import FINAL_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by
@@ -119,6 +120,8 @@ class Emits:
         operators is stored in place of rows.
     crosses
         Whether the output is that of crossing leaves, at which the program ends.
+    punctuation
+        The punctuation that it reads; None without.
     """
 
     program: EmitProgram
@@ -128,6 +131,7 @@ class Emits:
     has_state: bool
     droppable: Mapping[str, DroppableRows]
     crosses: bool = False
+    punctuation: EmitPunctuation | None = None
 
     def begin(self, task: BucketTask) -> Emitting:
         """A query without rows."""
@@ -150,6 +154,8 @@ class Emits:
         )
         if stored["carried"] is not None:
             state.run.restore(state.carried.read(store, stored["carried"]))
+        if state.punctuation is not None:
+            state.punctuation.restore(stored.get("punctuation", {}))
         since = state.carried.at
         state.again(since)
         return state
@@ -187,6 +193,7 @@ class Emitting:
     for_groups: int = 0
     late: int = field(init=False, default=0)
     run: EmitRun = field(init=False)
+    punctuation: BucketPunctuation | None = field(init=False, default=None)
 
     takes_late = True
 
@@ -195,6 +202,8 @@ class Emitting:
         self._left = [0 for _ in self.windows]  # how many rows were left the last time
         self._processed = 0  # how many rows operators have processed since they were rebuilt
         self.run = run_of(self.work.program, self.work.mapping)
+        if self.work.punctuation is not None:
+            self.punctuation = BucketPunctuation(self.work.punctuation)
         self._judges = {
             name: [(one, [Run(each, not_here) for each in one.conditions]) for one in judges]
             for name, judges in self.work.judges.items()
@@ -263,6 +272,8 @@ class Emitting:
             for schema, tables in zip(self.work.schemas, new_tables, strict=True)
         ]
         self._move(moment)
+        if self.punctuation is not None:
+            self.punctuation.take(self.task.streams, moment)
         self.origin = moment.now if self.origin is None else self.origin
         try:
             changes = self.advance(rows, (self.frontier, moment.now))
@@ -290,18 +301,21 @@ class Emitting:
             [history for name, history in self.reached(self.known).items() if name in streams]
         )
         self.known = {name: history[-1:] for name, history in self.known.items()}
-        if not watermark or not self.work.droppable:
+        if not self._retains_rows or self.frontier is None:
             return
+        mark = watermark[-1][1] if watermark else None
         for at, (side, one) in enumerate(zip(self.task.sides, self.windows, strict=True)):
             retained = one.state.retained
             if len(retained) >= max(2 * self._left[at], FINAL_FROM):
-                over = self.work.droppable[self.task.streams[side.stream].name].of(
-                    retained.rows, watermark[-1][1]
-                )
+                droppable = self.work.droppable[self.task.streams[side.stream].name]
+                over = droppable.of(retained.rows, mark, self.punctuation, self.frontier)
                 one.state = replace(one.state, retained=retained.where(~over))
                 self._left[at] = len(one.state.retained)
         firsts = [pc.min(one.state.retained.rows.column(ARRIVED)).as_py() for one in self.windows]
-        self._forget_marks(min((first for first in firsts if first is not None), default=None))
+        oldest = min((first for first in firsts if first is not None), default=None)
+        self._forget_marks(oldest)
+        if self.punctuation is not None:
+            self.punctuation.fold(self.frontier if oldest is None else oldest)
         if self._processed > 2 * sum(len(one.state.retained) for one in self.windows) + SPARE:
             self.run.empty()
             self.again(None)
@@ -323,7 +337,8 @@ class Emitting:
         self._processed += sum(table.num_rows for table in rows)
         marks, origin = self.reached(self.known), self.origin if since is None else None
         if not self.work.crosses:
-            return [self.run.advance(rows, marks, span, origin)]
+            promising = None if self.punctuation is None else self.punctuation.promising
+            return [self.run.advance(rows, marks, span, origin, promising)]
         return self.run.operators.advance(self.run.leaves(rows, marks), times_of(span), origin)
 
     def _move(self, moment: Moment) -> None:
@@ -352,7 +367,7 @@ class Emitting:
     def save(self, store: Store, number: int) -> dict[str, Any]:
         """Store new state; now and then the state of operators in place of rows."""
         row_count = sum(len(one.state.retained) for one in self.windows)
-        if self.frontier is not None and not self.work.droppable and self.carried.is_due(row_count):
+        if self.frontier is not None and not self._retains_rows and self.carried.is_due(row_count):
             self._carry(store, self.frontier, number)
         chunks = [one.save(store, number) for one in (*self.windows, self.marks)]
         return {
@@ -361,7 +376,23 @@ class Emitting:
             "chunks": chunks,
             "carried": self.carried.to_json(),
             "for_groups": self.for_groups,
+            "punctuation": {} if self.punctuation is None else self.punctuation.to_json,
         }
+
+    @property
+    def _retains_rows(self) -> bool:
+        """Whether rows are retained until they are droppable.
+
+        Otherwise the state of operators is stored in their place: nothing drops rows, or only punctuation
+        does, and there has been none.
+        """
+        waits = self.work.droppable.values()
+        in_vain = (
+            self.punctuation is not None
+            and self.punctuation.is_empty
+            and not all(one.in_time for one in waits)
+        )
+        return bool(waits) and self.carried.at is None and not in_vain
 
     def _carry(self, store: Store, frontier: int, number: int) -> None:
         if self.work.program.forgets:

@@ -1,8 +1,9 @@
 """The watermark of a stream in a bucket, and the decisions about its rows.
 
 Of one producer, tasks summarise the entries that they read, and a bucket judges its own rows by these
-summaries (:mod:`windrow.streams.admission.parts`). Several producers wait for each other. So every bucket
-gets the rowtimes, bounds and producers of all entries, and judges all of them.
+summaries (:mod:`windrow.streams.admission.parts`). Several producers wait for each other, and a row that
+matches a punctuation may be the first of its producer. So every bucket gets the rowtimes, bounds and
+producers of all entries, with punctuations all their columns, and judges all of them.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Note = Mapping[str, Any]
 
 def begun_mark(stream: TaskStream) -> StreamMark:
     """The watermark information of a stream without entries."""
-    return EntrySummary() if stream.producer is None else SharedWatermark()
+    return SharedWatermark() if stream.is_judged_by_all else EntrySummary()
 
 
 def mark_of(data: Any) -> StreamMark:
@@ -95,7 +96,7 @@ class Admission:
     def of(self, note: Note, place: int, rows: pa.Table) -> Decisions:
         """The decisions about rows of a stream, which have this note."""
         stream, order = self._streams[place], json.dumps(note["order"])
-        if stream.producer is not None:
+        if stream.is_judged_by_all:
             return self._known[place, order, note["place"]].at(rows.column(INDEX).to_numpy())
         before = self._before[place, order]
         at, seen = (rows.column(name).to_numpy() for name in (stream.rowtime, SEEN))
@@ -134,7 +135,8 @@ class Admission:
             parts = [from_bytes(data) for _, data in in_order]
             control = pa.concat_tables(parts)
             control = control.append_column(PLACE, pa.array(np.arange(control.num_rows)))
-            entries, places = entries_in(stream.name, control)
+            rows = None if stream.pattern is None else control.select([*stream.columns])
+            entries, places = entries_in(stream.name, control, rows, stream.timed_by)
             decided = decided_one_by_one(state, stream.ordering, entries)
             state, is_row = decided.state, entries.kind == EntryKind.ROW
             whole = Decisions(

@@ -95,7 +95,7 @@ class _Arrived:
     def moment(self, number: int) -> Moment:
         """The same, with its number."""
         marks = {int(place): mark_of(one) for place, one in self.marks.items()}
-        return Moment(number, self.now, marks, self.has_entries)
+        return Moment(number, self.now, {}, marks, self.has_entries)  # nothing reads what was before
 
 
 @dataclass

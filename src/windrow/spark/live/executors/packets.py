@@ -47,6 +47,7 @@ from windrow.spark.logs.session_streams import REASON, ROWTIME, Stream
 from windrow.spark.runtime.interpreter import map_in_arrow, transform_with_state
 from windrow.spark.tasks.exchange import in_worker
 from windrow.spark.tasks.to_shards import first_of_each
+from windrow.streams.entries import PATTERN
 from windrow.syntax.canonical_text import canonical_text
 from windrow.syntax.sqltext import quoted
 
@@ -262,13 +263,24 @@ class Graph:
         for at, name, stream in self.streams:
             live = stream.live
             assert live is not None
-            bound = inside(at, BOUND) if BOUND in live.declared else None
-            ticks = stream.scale.nanoseconds // own.nanoseconds
-            visible = {column: inside(at, column) for column in stream.columns}
-            of_time = inside(at, ROWTIME), inside(at, PTIME)
-            producer = inside(at, PRODUCER) if PRODUCER in live.declared else None
+            bound, producer, pattern = (
+                inside(at, one) if one in live.declared else None for one in (BOUND, PRODUCER, PATTERN)
+            )
             streams.append(
-                TaskStream(name, at, live.ordering, ticks, *of_time, bound, visible, producer, live.idle)
+                TaskStream(
+                    name,
+                    at,
+                    live.ordering,
+                    stream.scale.nanoseconds // own.nanoseconds,
+                    inside(at, ROWTIME),
+                    inside(at, PTIME),
+                    bound,
+                    {column: inside(at, column) for column in stream.columns},
+                    producer,
+                    live.idle,
+                    pattern,
+                    stream.rowtime,
+                )
             )
         places, seen, sides = {name: at for at, name, _ in self.streams}, set[int](), []
         for side, retained in zip(self.sides, columns, strict=True):
@@ -292,7 +304,7 @@ class Graph:
         wanted = [*task.origin, *(name for name in besides if name is not None)]
         for one in task.streams:
             wanted += [one.rowtime, one.ptime]
-            wanted += [name for name in (one.bound, one.producer) if name is not None]
+            wanted += [name for name in (one.bound, one.producer, one.pattern) if name is not None]
             wanted += one.columns.values()
         for each in task.sides:
             wanted += each.columns.values()

@@ -19,12 +19,12 @@ from windrow.kernels.hashing import hashes
 from windrow.spark.live.executors.as_bytes import to_bytes
 from windrow.spark.live.executors.bucket_state import not_computed
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream
-from windrow.spark.live.input.arrivals import VIOLATED
+from windrow.spark.live.input.arrivals import VIOLATED, read_patterns
 from windrow.spark.live.input.entry_columns import TICKS
 from windrow.spark.logs.live_source import BOUND, PRODUCER, PTIME
 from windrow.spark.logs.session_streams import REASON, ROWTIME
 from windrow.streams.admission.parts import Ahead, BatchPart
-from windrow.streams.entries import NO_BOUND, Decision, reasons
+from windrow.streams.entries import NO_BOUND, PATTERN, Decision, reasons
 
 __all__ = [
     "BOUNDED",
@@ -198,7 +198,11 @@ def _packed(
     bounds, has_bound = None, np.zeros(len(is_row), bool)
     if stream.bound is not None:
         bounds, has_bound = _ticks(entries.column(stream.bound))
-    if not (is_row | has_bound).all():
+    patterns = None if stream.pattern is None else entries.column(stream.pattern)
+    is_other = (
+        has_bound if patterns is None else has_bound | np.asarray(pc.is_valid(patterns.combine_chunks()))
+    )
+    if not (is_row | is_other).all():
         raise InputError(
             f"a row of stream {stream.name} has NULL as its rowtime",
             condition="NULL_ROWTIME",
@@ -211,13 +215,18 @@ def _packed(
         ahead = Ahead.of(stream.ordering.future, rowtimes, bounds, ptimes)
         limit = {LIMIT: pa.array(ahead.limits, mask=~ahead.rows)}
         rowtimes = np.where(ahead.rows, NO_BOUND, rowtimes)
-        if bounds is not None and ahead.bounds.any():
+        wrong = [] if bounds is None else [_bounds_ahead(stream, entries, bounds, ahead)]
+        if patterns is not None:
+            instants = read_patterns(patterns, rows_of(stream, entries).schema, stream.timed_by).instants
+            of_patterns = Ahead.of(stream.ordering.future, rowtimes, instants, ptimes)
+            wrong.append(_bounds_ahead(stream, entries, instants, of_patterns))
+        for found in (one for one in wrong if one.num_rows):
             note = json.dumps({"bounds": place, "order": order, "place": counted})
-            yield _packet(task.buckets[0], note, _bounds_ahead(stream, entries, bounds, ahead))
-            read.ahead += int(ahead.bounds.sum())
-            bounds = np.where(ahead.bounds, NO_BOUND, bounds)
+            yield _packet(task.buckets[0], note, found)
+            read.ahead += found.num_rows
+        bounds = None if bounds is None else np.where(ahead.bounds, NO_BOUND, bounds)
     greatest = {}
-    if stream.producer is None:
+    if not stream.is_judged_by_all:
         read.summary, seen, bounded = read.summary.read(rowtimes, bounds)
         greatest = {SEEN: seen} if bounds is None else {SEEN: seen, BOUNDED: bounded}
     else:
@@ -242,16 +251,28 @@ def _packed(
 
 def _control(stream: TaskStream, entries: pa.Table) -> pa.Table:
     """What all buckets judge entries by."""
-    assert stream.producer is not None
-    nothing = pa.nulls(len(entries), pa.int64())
+    nothing, one = pa.nulls(len(entries), pa.int64()), pa.repeat("", len(entries))
+    control = {
+        ROWTIME: entries.column(stream.rowtime),
+        BOUND: nothing if stream.bound is None else entries.column(stream.bound),
+        PRODUCER: one if stream.producer is None else entries.column(stream.producer),
+        PTIME: entries.column(stream.ptime),
+    }
+    if stream.pattern is None:
+        return pa.table(control)
+    rows = rows_of(stream, entries)
     return pa.table(
         {
-            ROWTIME: entries.column(stream.rowtime),
-            BOUND: nothing if stream.bound is None else entries.column(stream.bound),
-            PRODUCER: entries.column(stream.producer),
-            PTIME: entries.column(stream.ptime),
+            **dict(zip(rows.column_names, rows.columns, strict=True)),
+            **control,
+            PATTERN: entries.column(stream.pattern),
         }
     )
+
+
+def rows_of(stream: TaskStream, entries: pa.Table) -> pa.Table:
+    """The stream's columns of entries, under its names."""
+    return entries.select([*stream.columns.values()]).rename_columns([*stream.columns])
 
 
 def _bounds_ahead(stream: TaskStream, entries: pa.Table, bounds: Ints, ahead: Ahead) -> pa.Table:

@@ -25,8 +25,10 @@ from windrow.kernels.incremental import (
 from windrow.kernels.zset.relation import ENTER, LEAVE, NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Moment, Store, StoredState, not_here
-from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.bucket_task import BucketTask, watermarks_in
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions, Closings
 from windrow.spark.live.operators.incremental_plan import unstable
+from windrow.spark.live.reading.closed_keys import ClosingWindows
 from windrow.streams.entries import FOREVER
 
 __all__ = ["EARLIER", "BucketWindows", "OverWindows", "Windowed", "as_output"]
@@ -98,6 +100,9 @@ class BucketWindows:
         Whether no row leaves a window, so that the state of operators can replace the rows.
     crosses
         Whether the output is that of crossing leaves.
+    closing, closings
+        The windows whose rows punctuation drops, None if there are none, and the streams that close their
+        keys.
     """
 
     inputs: tuple[WindowInput, ...]
@@ -105,6 +110,8 @@ class BucketWindows:
     passes_on: bool
     only_grows: bool
     crosses: bool = False
+    closing: ClosingWindows | None = None
+    closings: Closings = field(default_factory=dict)
 
     def begin(self, task: BucketTask) -> Windowed:
         """Windows without state."""
@@ -153,12 +160,14 @@ class Windowed:
     carried: StoredState = field(default_factory=StoredState)
     new_tables: list[list[pa.Table]] = field(init=False)
     run: Run = field(init=False)
+    closed: ClosedPartitions = field(init=False)
 
     takes_late = False
 
     def __post_init__(self) -> None:
         self.new_tables = [[] for _ in self.windows]
         self.run = Run(over_panes(self.work.operators.program), not_here)
+        self.closed, self._may_be_final = ClosedPartitions(self.work.closings), False
 
     @property
     def size(self) -> int:
@@ -188,6 +197,30 @@ class Windowed:
 
     def process(self, moment: Moment, account: BucketAccount) -> Sequence[pa.Table]:
         """Rows with `ENTER` and `LEAVE`; as output, those present before enter at `EARLIER`."""
+        marks = (watermarks_in(self.task.streams, one) for one in (moment.before, moment.marks))
+        closes = self.closed.take(moment.number, moment.number - 1, *marks)
+        found = self._advanced(moment, account)
+        if (closes or self._may_be_final) and self.work.closing is not None and self.frontier is not None:
+            self._drop_closed(self.work.closing, self.frontier)
+        return found
+
+    def _drop_closed(self, closing: ClosingWindows, frontier: int) -> None:
+        """Drop rows that change nothing any more, because punctuation has closed their keys."""
+        states = {one.name: one.state.awake() for one in self.windows}
+        closed, self._may_be_final = closing.closed_rows(states, self.closed)
+        gone, operators = dict[int, pa.Table](), self.work.operators
+        for one, leaf, reads in zip(self.windows, operators.leaves, operators.reads, strict=True):
+            one.state, rows = states[one.name], closed.get(one.name)
+            if rows is not None:
+                retained = one.state.retained
+                gone[leaf] = retained.entered(
+                    rows & (retained.enter < frontier), Times(frontier, frontier), reads
+                )
+                one.state = replace(one.state, retained=retained.where(~rows))
+        self.run.drop(gone)
+
+    def _advanced(self, moment: Moment, account: BucketAccount) -> Sequence[pa.Table]:
+        """The output of the rows that enter and leave."""
         new_tables, self.new_tables = self.new_tables, [[] for _ in self.windows]
         until = self.task.frontier(moment.marks)
         if self.work.passes_on:

@@ -34,7 +34,16 @@ from windrow.streams.entries import (
 from windrow.streams.log_position import Punctuations, Watermarks, judge, new_punctuations
 from windrow.streams.punctuation_json import pattern_of
 
-__all__ = ["VIOLATED", "Arrivals", "arrivals", "decided_one_by_one", "entries_in", "with_idle"]
+__all__ = [
+    "VIOLATED",
+    "Arrivals",
+    "ReadPatterns",
+    "arrivals",
+    "decided_one_by_one",
+    "entries_in",
+    "read_patterns",
+    "with_idle",
+]
 
 VIOLATED = "__violated"
 """The bound that a late row violates; NULL if it matches a punctuation. For a row too far ahead, the greatest
@@ -320,16 +329,45 @@ def entries_in(
         tuple(producers.dictionary.to_pylist()),
     )
     if texts is not None and rows is not None:
-        distinct = pc.unique(texts).drop_null().to_pylist()
-        patterns = {text: pattern_of(text, rows.schema) for text in distinct}
-        known = {text: pattern.to_json() for text, pattern in patterns.items()}
-        made = pa.array([known.get(text) for text in texts.to_pylist()], pa.string()).take(pa.array(which))
-        patterns_of = made if has_pattern.any() else None
-        instants = {text: _instant_of(pattern, rowtime) for text, pattern in patterns.items()}
-        of_each = np.array([instants.get(text, 0) for text in texts.to_pylist()], np.int64)
-        at = np.where(entries.kind == EntryKind.PATTERN, of_each[which], entries.at)
+        read = read_patterns(texts, rows.schema, rowtime)
+        patterns_of = read.texts.take(pa.array(which)) if has_pattern.any() else None
+        at = np.where(entries.kind == EntryKind.PATTERN, read.instants[which], entries.at)
         entries = replace(entries, at=at, patterns=patterns_of, rows=rows.take(pa.array(which)))
     return entries, columns[PLACE].to_numpy()[which]
+
+
+@dataclass(frozen=True, eq=False)
+class ReadPatterns:
+    """The patterns of entries: in the form of :meth:`Pattern.to_json`, NULL for none; and the instant of each
+    that is a bound, 0 for other patterns, `NO_BOUND` for none.
+    """
+
+    texts: pa.Array
+    instants: Ints
+
+
+def read_patterns(texts: pa.ChunkedArray, schema: pa.Schema, rowtime: str | None) -> ReadPatterns:
+    """Read the patterns of entries, of which some have none.
+
+    Parameters
+    ----------
+    schema
+        The columns of the rows.
+    rowtime
+        That of the rowtime.
+
+    Raises
+    ------
+    InputError
+        ``INVALID_VALUE``: a text is no punctuation.
+    """
+    distinct = pc.unique(texts).drop_null().to_pylist()
+    patterns = {text: pattern_of(text, schema) for text in distinct}
+    known = {text: pattern.to_json() for text, pattern in patterns.items()}
+    instants = {text: _instant_of(pattern, rowtime) for text, pattern in patterns.items()}
+    every = texts.to_pylist()
+    made = pa.array([known.get(text) for text in every], pa.string())
+    return ReadPatterns(made, np.array([instants.get(text, NO_BOUND) for text in every], np.int64))
 
 
 def _instant_of(pattern: Pattern, rowtime: str | None) -> int:

@@ -13,7 +13,7 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from windrow.kernels.advance.retained_rows import Bools, Marks, Places, RetainedRows
+from windrow.kernels.advance.retained_rows import Marks, RetainedRows
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.checkpoints.checkpoint import CommittedBatch
@@ -23,7 +23,12 @@ from windrow.spark.live.micro_batches.entry_reader import CollectedBatch, EntryR
 from windrow.spark.live.micro_batches.live_context import LiveContext
 from windrow.spark.live.micro_batches.output import RowsForSink, RowsForStream
 from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
-from windrow.spark.live.operators.ended_partitions import ClosedPartitions
+from windrow.spark.live.operators.ended_partitions import (
+    ClosedPartitions,
+    EndingPartitions,
+    closings_of,
+    watermarks_of,
+)
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.upstream import EMITTED
 from windrow.spark.live.reports.state_table import QueryState, state_of
@@ -47,7 +52,7 @@ class ClauseSteps(Steps[CollectedBatch]):
         self._query, self._context = plan, context
         self._entries = EntryReader(context)
         self._cached: list[DataFrame] = []
-        self._closed = ClosedPartitions(plan.ends if context.takes_any_order else {})
+        self._closed = ClosedPartitions(closings_of(plan.ends if context.takes_any_order else {}))
         self._alone = _Alone.of(plan, self._closed)
         sources = {name: stream for _, name, stream in context.streams()}
         key = () if self._alone is None else self._alone.key
@@ -66,7 +71,7 @@ class ClauseSteps(Steps[CollectedBatch]):
         """Advance the clauses."""
         alone, plan = self._alone, self._query
         positions = collected.positions
-        closes = self._closed.take(number, before.number, before.positions, positions)
+        closes = self._closed.take(number, before.number, *map(watermarks_of, (before.positions, positions)))
         until, origin, marks = self._context.frontier(positions), before.origin, dict(before.marks)
         moved = until is not None and (before.frontier is None or until > before.frontier)
         buffered = self._state.buffered(collected, before)
@@ -76,7 +81,8 @@ class ClauseSteps(Steps[CollectedBatch]):
         moved = moved and origin is not None
         reaches, output = until if moved else before.frontier, None
         if alone is not None:
-            over, closed = alone.closed(buffered, before.number)
+            (new_rows,), (waits,) = buffered.new_rows.values(), buffered.waits.values()
+            over, closed = alone.ending.closed(new_rows, waits, before.number)
             goes = moved or closes or bool(closed[0].any() or closed[1])
             due, buffered = buffered.due(reaches if goes else None, closed)
             if goes:
@@ -84,7 +90,7 @@ class ClauseSteps(Steps[CollectedBatch]):
                 made, retained = alone.advanced(due, buffered, retained, over, reaches, before.frontier)
                 to_retain[alone.name] = retained
                 output = self._output(made, marks)
-            alone.is_after(number, before.number, is_final=goes)
+            alone.ending.is_after(number, before.number, is_final=goes)
         else:
             goes = (moved or closes) and reaches is not None and origin is not None
             due, buffered = buffered.due(reaches if goes else None)
@@ -163,39 +169,19 @@ class _Alone:
     """
 
     def __init__(self, plan: ClausePlan, closed: ClosedPartitions) -> None:
-        self.plan, self._around, self._closed = plan, AroundClause(plan), closed
+        self.plan, self._around = plan, AroundClause(plan)
         self._spark = plan.gateway.spark
         self._clause = self._around.clause
-        self._final: int | None = None
-        self._partition = self._clause.kernel.growing.partition
+        partition = self._clause.kernel.growing.partition
+        self.ending = EndingPartitions(closed, self._clause.clause.key, partition)
         self.name = f"window{self._clause.clause.key}"
         keys = [one.columns for one in self._clause.keys]
-        self.key = tuple(keys[0][name] for name in self._partition) if len(keys) == 1 else ()
+        self.key = tuple(keys[0][name] for name in partition) if len(keys) == 1 else ()
 
     @staticmethod
     def of(plan: ClausePlan, closed: ClosedPartitions) -> _Alone | None:
         """The only clause of a query; None for other queries."""
         return _Alone(plan, closed) if is_one_clause(plan) else None
-
-    def is_after(self, number: int, last: int, *, is_final: bool) -> None:
-        """Record a micro-batch, and whether no rows of ended partitions are retained after it."""
-        self._final = number if is_final or self._final == last else None
-
-    def closed(self, buffered: Buffered, last: int) -> tuple[Marks | None, tuple[Bools, Places]]:
-        """The hashes of the keys closed since the last micro-batch, None if rows must be searched; and the
-        rows of ended partitions, in the form of :meth:`Buffered.due`.
-        """
-        key, (new_rows,), (waits,) = (
-            self._clause.clause.key,
-            buffered.new_rows.values(),
-            buffered.waits.values(),
-        )
-        over = self._closed.closed_now(key, self._partition) if self._final == last else None
-        is_true_at = partial(self._closed.closed, key)
-        return over, (
-            is_true_at(new_rows),
-            waits.where(is_true_at, None if over is None else waits.having(over)),
-        )
 
     def advanced(
         self,
@@ -208,12 +194,7 @@ class _Alone:
     ) -> tuple[_Made, RetainedRows]:
         """The output of the query for these due rows, and the rows that its clause retains."""
         around, clause, kernel = self._around, self._clause, self._clause.kernel
-
-        def waiting(name: str, columns: tuple[str, ...]) -> pa.Table:
-            # rows of newly closed partitions are no longer buffered
-            return buffered.waiting(name, columns) if over is None else due[name].slice(0, 0).select(columns)
-
-        ended = self._closed.ended(clause.clause.key, waiting)
+        ended = self.ending.ended(over, due[around.name], buffered.waiting)
         moves = until != since and kernel.moves_by_time(until)
         keyed = around.keyed(due[around.name])
         output, retained = clause.advanced(retained, keyed, until, buffered.number, ended, over, moves=moves)

@@ -211,13 +211,17 @@ class WholeStreamsSteps(Steps[_Entries]):
         """The stream's new punctuations after a micro-batch."""
         named = {column: f"{name}.{column}" for column in stream.columns}
         bounds = tuple(self._reached(name, *one) for one in zip(positions, seen, strict=True))
-        found = new_patterns(stream, *positions, (bounds[0], bounds[1]))
+        before, after = positions
+        since = None if before is None else before.watermark
+        found = new_patterns(
+            schema_of(stream), stream.rowtime, since, after.watermark, (bounds[0], bounds[1])
+        )
         return tuple(pattern.renamed(named) for pattern in found)
 
     def _reached(self, name: str, position: Position | None, seen: int | None) -> int:
         """The least rowtime that may still arrive."""
         within = NO_BOUND if seen is None else seen - self._plan.within[name]
-        return max(reached(position), within)
+        return max(reached(None if position is None else position.watermark), within)
 
     # -- what is retained ----------------------------------------------------------------------------
 

@@ -36,10 +36,10 @@ from windrow.spark.live.micro_batches.output import RowsForSink, RowsForStream
 from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.micro_batches.windowed_relation import WindowedRelation
-from windrow.spark.live.operators.ended_partitions import ClosedPartitions
+from windrow.spark.live.operators.ended_partitions import ClosedPartitions, closings_of, watermarks_of
 from windrow.spark.live.operators.envelopes import IN_MEMORY, copies, enveloped, inserted
 from windrow.spark.live.plans.live_plan import ContinuousPlan
-from windrow.spark.live.reading.closed_keys import closed_rows
+from windrow.spark.live.reading.closed_keys import ClosingWindows
 from windrow.spark.live.reading.windowed_query import WindowedSide
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, in_windows, state_of
 from windrow.spark.live.sinks.into_stream import IntoStream
@@ -68,7 +68,8 @@ class WindowedSteps(Steps[CollectedBatch]):
         self._plan, self._context = plan, context
         self._windowed, self._forgets = plan.windowed, plan.forgets
         self._entries = EntryReader(context, self._reading)
-        self._closed, self._may_be_final = ClosedPartitions(plan.ends), False
+        self._closed, self._may_be_final = ClosedPartitions(closings_of(plan.ends)), False
+        self._closing = ClosingWindows.of(plan.windowed)
         inputs = [side.window_input for side in self._windowed.windows]
         self._state_of_windows = WindowStates(context.checkpoint, inputs)
         self._carried: Carried | None = None
@@ -114,7 +115,7 @@ class WindowedSteps(Steps[CollectedBatch]):
                 state = self._carried.at, self._in_chunks.read(self._context.checkpoint, self._carried)
             self._relation.begin(states, before.frontier, before.origin, state)
         self._state_of_windows.forget()
-        closes = self._closed.take(number, before.number, before.positions, positions)
+        closes = self._closed.take(number, before.number, *map(watermarks_of, (before.positions, positions)))
         behind, row_count = self._behind, sum(one.rows.num_rows for one in found.values())
         waited = self._waiting(states) + row_count + (0 if behind is None else behind.waiting(before))
         until = self._context.frontier(positions)
@@ -145,9 +146,9 @@ class WindowedSteps(Steps[CollectedBatch]):
         else:
             states = _with(states, new_rows, number)
         used = waited - self._waiting(states) - arrived.waiting
-        if (closes or self._may_be_final) and self._windowed.keys is not None and frontier is not None:
+        if (closes or self._may_be_final) and self._closing is not None and frontier is not None:
             states = {name: state.awake() for name, state in states.items()}
-            closed, self._may_be_final = closed_rows(self._windowed, states, self._closed)
+            closed, self._may_be_final = self._closing.closed_rows(states, self._closed)
             states = self._relation.drop(states, closed, Times(frontier, frontier))
         counts = collected.counts(before, used)
         manifest = CommittedBatch(number, positions, frontier, origin, counts, arrived.chunks, marks=marks)

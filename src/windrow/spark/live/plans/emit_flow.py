@@ -91,7 +91,7 @@ class EmittedFlow(EmitEvaluation):
             return self._operators.why_not
         if collated(kinds) and not (query.how.delay is None and self._operators.appends(output)):
             return "changes of texts with a collation"  # in memory they would be compared by their bytes
-        self._closing_columns = query.closing_columns(kinds, self._inside) if query.how.watermark else []
+        self.closing_columns = query.closing_columns(kinds, self._inside) if query.how.watermark else []
         return None
 
     def emptied(self) -> Self:
@@ -274,13 +274,11 @@ class EmittedFlow(EmitEvaluation):
 
     @property
     def _promising(self) -> Promising | None:
-        if not self._closing_columns:
+        if not self.closing_columns:
             return None
 
         def since(rows: pa.Table) -> Ints:
-            found = [
-                self.punctuation.since(name, columns, rows) for _, name, columns in self._closing_columns
-            ]
+            found = [self.punctuation.since(name, columns, rows) for _, name, columns in self.closing_columns]
             first: Ints = np.maximum.reduce(found)
             return first
 

@@ -25,6 +25,7 @@ from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
+from windrow.spark.live.operators.ended_partitions import closings_of
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.runtime.interpreter import map_in_arrow
@@ -45,8 +46,6 @@ class ClauseGraph(Graph):
         clause = self._around.clause
         if _has_aggregates_of_spark(clause.bound):
             return "aggregates that only Spark computes"
-        if self.plan.ends:
-            return "partitions that end by the rowtime in PARTITION BY"
         if self._around.why_by_spark is not None:
             return self._around.why_by_spark
         return None if self._keys is not None else "PARTITION BY what is not computed of each row alone"
@@ -114,9 +113,9 @@ class ClauseGraph(Graph):
     def _work(self) -> BucketClause:
         columns = StructType([self._around.columns[name] for name in self._reads]).add(ROWTIME, LongType())
         around = self._around
-        return BucketClause(
-            around.clause.kernel, around.before.program, in_memory(columns), self.plan.rowtimes
-        )
+        clause, program = around.clause, around.before.program
+        rows = in_memory(columns), self.plan.rowtimes
+        return BucketClause(clause.kernel, program, *rows, clause.clause.key, closings_of(self.plan.ends))
 
 
 def _has_aggregates_of_spark(bound: Bound) -> bool:

@@ -13,12 +13,14 @@ from pyspark.sql.types import LongType, StructType
 
 from windrow.kernels.dividing import undivided
 from windrow.kernels.incremental import Program
+from windrow.plan.arrow_types import pattern_schema
 from windrow.plan.event_time import HIDDEN
 from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
 from windrow.spark.live.executors.droppable_rows import DroppableRows, droppable_rows_of
+from windrow.spark.live.executors.emit_punctuation import EmitPunctuation
 from windrow.spark.live.executors.emitting import Emits, Judge
 from windrow.spark.live.executors.graphs.programs import (
     DividedTwice,
@@ -39,9 +41,10 @@ from windrow.spark.live.operators.watermark_conditions import WatermarkCondition
 from windrow.spark.live.plans.emit_flow import EmittedFlow
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.logs.session_streams import ARRIVED, ROWTIME
+from windrow.spark.recorded.punctuation_times import stream_kinds
 from windrow.spark.runtime.interpreter import map_in_arrow
 from windrow.spark.tasks.exchange import in_worker
-from windrow.streams.entries import BEFORE
+from windrow.streams.entries import BEFORE, PATTERN
 
 __all__ = ["EmitGraph"]
 
@@ -77,7 +80,9 @@ class EmitGraph(Graph):
         if program.delay is not None and self._retains_rows:
             return "AFTER DELAY over retained rows"
         if self._retains_rows and not all(self._droppable.values()):
-            return "retained rows that the watermark alone cannot drop"
+            return "retained rows that nothing can drop"
+        if self._twice is not None and self._punctuation is not None:
+            return "punctuation of rows that are divided by two keys"
         return None
 
     @cached_property
@@ -142,8 +147,8 @@ class EmitGraph(Graph):
         closed = [
             closing.program
             for one in self._droppable.values()
-            for grouping in (() if one is None else one.groupings)
-            for closing in grouping
+            for by_time, _ in (() if one is None else one.groupings)
+            for closing in by_time
         ]
         return [*([] if self._mapping is None else [self._mapping]), *conditions, *closed]
 
@@ -185,9 +190,24 @@ class EmitGraph(Graph):
         else:
             program = first_part(replace(program, program=with_tables(twice.parts.first)))
         closed = {name: one for name, one in self._droppable.items() if one is not None}
+        has_state, crosses = self._has_state, twice is not None
         return Emits(
-            program, schemas, self._mapping, self._judges, self._has_state, closed, twice is not None
+            program, schemas, self._mapping, self._judges, has_state, closed, crosses, self._punctuation
         )
+
+    @property
+    def _punctuation(self) -> EmitPunctuation | None:
+        """The punctuation that the query reads; None without."""
+        streams = {name: stream for _, name, stream in self.streams}
+        declared = any(
+            PATTERN in stream.live.declared for stream in streams.values() if stream.live is not None
+        )
+        if not declared or not self.plan.reads_punctuations:
+            return None
+        schemas = {name: pattern_schema(stream_kinds(stream)) for name, stream in streams.items()}
+        times = self.plan.punctuation(dict.fromkeys(streams, ()))
+        closing = tuple((name, columns) for _, name, columns in self._evaluation.closing_columns)
+        return EmitPunctuation(times, schemas, closing, self.plan.places)
 
     def _schema_of(self, source: EmitSource) -> pa.Schema:
         """The schema of retained rows; sessions' columns decide which are droppable."""

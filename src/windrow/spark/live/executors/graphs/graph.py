@@ -13,7 +13,6 @@ from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.plans.live_plan import ContinuousPlan, LivePlan
 from windrow.spark.logs.session_streams import Stream
-from windrow.streams.entries import PATTERN
 
 __all__ = ["BUCKETS_SETTING", "graph_of", "why_not"]
 
@@ -57,7 +56,7 @@ def _why_not_stream(stream: Stream) -> str | None:
     assert live is not None
     if live.identity:
         return "a named stream"
-    return "punctuation" if PATTERN in live.declared else None
+    return None
 
 
 def graph_of(plan: LivePlan, buckets: int | None = None, envelope: str | None = None) -> Graph:

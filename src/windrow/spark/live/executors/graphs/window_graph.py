@@ -30,9 +30,12 @@ from windrow.spark.live.executors.unpacking import Shape, outputs
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
+from windrow.spark.live.operators.ended_partitions import closings_of
 from windrow.spark.live.operators.envelopes import IN_MEMORY
 from windrow.spark.live.operators.incremental_plan import computed_elsewhere
 from windrow.spark.live.operators.window_flow import WindowFlow
+from windrow.spark.live.plans.live_plan import ContinuousPlan
+from windrow.spark.live.reading.closed_keys import ClosingWindows
 from windrow.spark.live.reading.windowed_query import WindowedQuery
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.spark.relations.changelog import as_cql
@@ -47,6 +50,7 @@ __all__ = ["WindowGraph"]
 class WindowGraph(Graph):
     """As :class:`..packets.Graph`; made by :func:`.graph.graph_of`."""
 
+    plan: ContinuousPlan
     windowed: WindowedQuery
     tables: Mapping[str, DataFrame] = field(default_factory=dict)
     """The rows of the tables beside the windows as of the first start, by the names of their scans; without,
@@ -168,7 +172,12 @@ class WindowGraph(Graph):
         program = self._over.program if twice is None else twice.parts.first
         over = replace(self._over, program=with_tables(program))
         inputs = tuple(side.window_input for side in windowed.sides)
-        work = BucketWindows(inputs, over, windowed.passes_on, windowed.only_grows, twice is not None)
+        closing = None if twice is not None else ClosingWindows.of(windowed)
+        closings = {} if closing is None else closings_of(self.plan.ends)
+        only_grows = windowed.only_grows and not self.plan.forgets
+        work = BucketWindows(
+            inputs, over, windowed.passes_on, only_grows, twice is not None, closing, closings
+        )
         return self._with_task(frame, [sides[side.name] for side in self.windowed.sides], work)
 
     def changes(self, packets: DataFrame) -> DataFrame:
