@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.kernels.hash_index import HashIndex, distinct
 from windrow.kernels.hashing import hashes
 from windrow.kernels.packing.numbering import numbered
 from windrow.kernels.sorting import comparable, one_array, ordered_integers
@@ -121,8 +122,7 @@ class Trace:
 
     def having(self, marks: Marks) -> Ints:
         """The places of the rows whose keys have one of these hashes, in the order of arrival."""
-        ordered = np.sort(marks)  # several times as fast as np.unique, which hashes the hashes
-        wanted = ordered[np.diff(ordered, prepend=~ordered[:1]) != 0]
+        wanted = distinct(marks)
         found = [run.having(wanted) | np.int64(at << _RUN) for at, run in enumerate(self._runs)]
         places = np.concatenate([np.zeros(0, np.int64), *found])
         self.looked_at += len(places)
@@ -230,14 +230,14 @@ class Trace:
 
 
 class _Run:
-    """Rows that arrived together, or were merged since; `order` has the slots by hash, and the hashes."""
+    """Rows that arrived together, or were merged since, and the index of their keys."""
 
     def __init__(
         self,
         trace: Trace,
         rows: pa.Table,
         notes: Mapping[str, Ints],
-        order: tuple[Ints, Marks] | None = None,
+        index: HashIndex | None = None,
     ) -> None:
         self.rows = rows.combine_chunks()
         self.notes = {name: np.array(notes[name], np.int64) for name in trace.notes}
@@ -248,7 +248,7 @@ class _Run:
         self.keys = self.rows.select(trace.key)
         self._columns = Columns(self.rows, trace.lines)
         self._orders: dict[str, _Order] = {}
-        self._by_hash, self._hashes = order or _by_hash(hashes(self.keys, trace.key))
+        self._index = index or HashIndex.of(hashes(self.keys, trace.key))
 
     @staticmethod
     def of_stored(
@@ -282,19 +282,12 @@ class _Run:
         """The run without removed rows, if most are removed."""
         return _together(trace, self) if 2 * self.count < self.size else self
 
-    def order(self) -> tuple[Ints, Marks]:
-        """The slots by hash, without removed rows and renumbered, and the hashes."""
-        if self.count == self.size:
-            return self._by_hash, self._hashes
-        is_there = self.alive[self._by_hash]
-        numbers = np.cumsum(self.alive) - 1
-        return numbers[self._by_hash[is_there]], self._hashes[is_there]
+    def index(self) -> HashIndex:
+        """The index of the rows without removed ones."""
+        return self._index if self.count == self.size else self._index.where(self.alive)
 
     def find(self, keys: pa.Table, hashed: Marks) -> tuple[Ints, Ints]:
-        first, counts = _equal_range(self._hashes, hashed)
-        rows = np.repeat(np.arange(len(hashed)), counts)
-        begins = np.cumsum(counts) - counts
-        slots = self._by_hash[np.arange(len(rows)) - np.repeat(begins - first, counts)]
+        rows, slots = self._index.pairs(hashed)
         is_there = self.alive[slots]
         rows, slots = rows[is_there], slots[is_there]
         if not len(rows):
@@ -306,10 +299,7 @@ class _Run:
         return rows[same], slots[same]
 
     def having(self, wanted: Marks) -> Ints:
-        first, counts = _equal_range(self._hashes, wanted)
-        begins = np.cumsum(counts) - counts
-        slots = self._by_hash[np.arange(int(counts.sum())) - np.repeat(begins - first, counts)]
-        return np.sort(slots[self.alive[slots]])
+        return self._index.having(wanted, self.alive)
 
     def matching(self, regions: Sequence[Region]) -> Ints:
         if not self.count or not regions:
@@ -414,37 +404,9 @@ def _is_within(column: Places, slots: Ints, span: Span | None) -> Bools:
     return found
 
 
-def _by_hash(hashed: Marks) -> tuple[Ints, Marks]:
-    order = np.argsort(hashed, kind="stable")
-    return order, hashed[order]
-
-
-def _equal_range(hashed: Marks, wanted: Marks) -> tuple[Ints, Ints]:
-    """Where each wanted hash begins among sorted ones, and how often it is there.
-
-    Hashes are looked up in order, so that one search begins where the last has ended. Most occur at most
-    once, so that only the others need a search for their end.
-    """
-    first = np.empty(len(wanted), np.int64)
-    order = np.argsort(wanted)
-    first[order] = np.searchsorted(hashed, wanted[order])
-    counts = np.zeros(len(wanted), np.int64)
-    found = np.flatnonzero(first < len(hashed))
-    found = found[hashed[first[found]] == wanted[found]]
-    counts[found] = 1
-    several = found[first[found] + 1 < len(hashed)]
-    several = several[hashed[first[several] + 1] == wanted[several]]
-    counts[several] = np.searchsorted(hashed, wanted[several], side="right") - first[several]
-    return first, counts
-
-
 def _together(trace: Trace, *runs: _Run) -> _Run:
     """The rows of runs in one; their orders are merged."""
-    edges = np.cumsum([0, *(run.count for run in runs)])
-    slots, hashed = zip(*(run.order() for run in runs), strict=True)
-    shifted = np.concatenate([own + edge for own, edge in zip(slots, edges[:-1], strict=True)])
-    order, merged = _by_hash(np.concatenate(hashed))  # a stable sort of sorted parts merges these
-    return _Run(trace, *_there(trace, runs), (shifted[order], merged))
+    return _Run(trace, *_there(trace, runs), HashIndex.joined([run.index() for run in runs]))
 
 
 def _there(trace: Trace, runs: Sequence[_Run]) -> tuple[pa.Table, dict[str, Ints]]:

@@ -19,7 +19,9 @@ from windrow.kernels.incremental import (
 )
 from windrow.kernels.incremental.bracket_windows import resting_rows
 
-by_time = st.builds(BracketWindow, st.just("t"), st.none() | st.integers(1, 9), st.none() | st.integers(1, 4))
+lengths = st.just("t"), st.none() | st.integers(1, 9), st.none() | st.integers(1, 4)
+by_time = st.builds(BracketWindow, *lengths)
+by_rows = st.builds(BracketWindow, *lengths, st.integers(1, 3), st.sampled_from([("k",), ("k", "v")]))
 
 
 def at(number, found):
@@ -31,12 +33,13 @@ def at(number, found):
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(resting_rows, "BLOCK", 2)
+    monkeypatch.setattr(resting_rows, "_LARGEST", 4)
     monkeypatch.setattr(resting_rows, "_MANY", 0)
 
 
 @pytest.mark.usefixtures("small_blocks")
 @settings(deadline=None, max_examples=200)
-@given(by_time, rows, frontiers, st.sets(st.integers(0, 5)))
+@given(by_time | by_rows, rows, frontiers, st.sets(st.integers(0, 5)))
 def test_rows_that_rest_enter_and_leave_as_others(window, rows, cuts, restarts):
     side, chunks, found, since, rested = WindowInput("w", window, SCHEMA), {}, {}, None, 0
     state = InputState.nothing(side)
@@ -89,3 +92,24 @@ def test_a_micro_batch_looks_at_what_moves(monkeypatch):
         since = until
     assert state.count == 1000, "those of a hundred micro-batches"
     assert max(looked[200:]) <= 2 * 100 + 100 + 2 * 10
+
+
+@pytest.mark.parametrize("length", [None, 1_000_000])
+def test_a_micro_batch_looks_at_the_rows_of_its_partitions(monkeypatch, length):
+    monkeypatch.setattr(resting_rows, "BLOCK", 50)
+    monkeypatch.setattr(resting_rows, "_LARGEST", 2000)
+    side = WindowInput("w", BracketWindow("t", length, rows=10, partition=("v",)), SCHEMA)
+    state, looked, blocks, since = InputState.nothing(side), [], [], None
+    for number in range(1200):
+        until = (number + 1) * 1000
+        arrived = [(None, number % 800 if number % 2 else 0, number * 1000 + 100 * one) for one in range(10)]
+        times = Times(since, until)
+        state = state.with_arrivals(*at(number, arrived)).advanced(side, times)
+        looked.append(len(state.retained))
+        state, _ = state.after(side, times).merged(number)
+        blocks.append(len(state.resting))
+        assert all(sum(block.there) == len(block) for block in state.resting)
+        since = until
+    assert state.count == 10 + 10 * 400
+    assert max(looked[100:]) <= 2 * (2 * 50 + 10 + 10 + 10)
+    assert max(blocks) <= 12

@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 from windrow.kernels.incremental.bracket_windows.resting_rows import (
     RestingRows,
     counted,
+    levelled,
     put_to_rest,
     renumbered,
+    woken_by,
 )
 from windrow.kernels.incremental.bracket_windows.window_input import WindowInput
 from windrow.kernels.incremental.chunking import PER_MICRO_BATCH, Chunks, merging
@@ -57,17 +59,13 @@ class InputState:
     def oldest(self, rowtime: str) -> int | None:
         """The least rowtime of these rows."""
         alive = self.retained.rows.column(rowtime).filter(pa.array(self.retained.alive))
-        firsts = [pc.min(alive).as_py(), *(block.oldest(rowtime) for block in self.resting)]
+        firsts = [pc.min(alive).as_py(), *(block.oldest for block in self.resting)]
         return min((first for first in firsts if first is not None), default=None)
 
-    def awake(self, until: int | None = None) -> InputState:
-        """The state in which a micro-batch looks at all rows that leave before an instant, or at all."""
-        woken = [block for block in self.resting if until is None or block.leave < until]
-        if not woken:
-            return self
-        asleep = tuple(block for block in self.resting if until is not None and block.leave >= until)
-        retained = self.retained.with_rows(*(block.rows for block in woken))
-        return replace(self, retained=retained, resting=asleep)
+    def awake(self) -> InputState:
+        """The state in which a micro-batch looks at all rows."""
+        retained = self.retained.with_rows(*(block.remaining for block in self.resting))
+        return replace(self, retained=retained, resting=())
 
     @staticmethod
     def nothing(side: WindowInput) -> InputState:
@@ -99,17 +97,19 @@ class InputState:
         return replace(self, waiting=waiting, of=of, chunks={**self.chunks, chunk: rows.num_rows})
 
     def advanced(self, side: WindowInput, times: Times) -> InputState:
-        """The state with the rows before the frontier in the window."""
-        return self.awake(times.until)._entered(side, times)
+        """The state with the rows before the frontier in the window.
 
-    def _entered(self, side: WindowInput, times: Times) -> InputState:
+        It looks at the resting rows that these may push out, or that leave; only it has them from then on.
+        """
         now = self.waiting.column(side.window.rowtime).to_numpy() < times.until
-        if not now.any():
-            return self
         rows = self.waiting if now.all() else self.waiting.filter(pa.array(now)).combine_chunks()
-        retained = side.window.with_new(self.retained, rows, self.of[now], side.marked)
+        woken, resting = woken_by(self.resting, rows, side, times.until)
+        retained = self.retained.with_rows(*woken)
+        if not now.any():
+            return replace(self, retained=retained, resting=resting)
+        retained = side.window.with_new(retained, rows, self.of[now], side.marked)
         rest = self.waiting.filter(pa.array(~now)).combine_chunks()
-        return replace(self, retained=retained, waiting=rest, of=self.of[~now])
+        return replace(self, retained=retained, resting=resting, waiting=rest, of=self.of[~now])
 
     def passing(
         self, side: WindowInput, rows: pa.Table, chunk: int, until: int
@@ -126,12 +126,12 @@ class InputState:
         return InputState(self.retained, waiting, np.concatenate(of), retained), pa.concat_tables(gone)
 
     def after(self, side: WindowInput, times: Times) -> InputState:
-        """The state without the rows that have left; of a window by time, those that stay rest."""
+        """The state without the rows that have left; those that stay may rest."""
         retained = side.window.left(self.retained, times)
         if not side.rests or times.since is None:
             return replace(self, retained=retained)
-        retained, resting = put_to_rest(retained, times)
-        return replace(self, retained=retained, resting=(*self.resting, *resting))
+        retained, resting = put_to_rest(retained, side, times)
+        return replace(self, retained=retained, resting=levelled((*self.resting, *resting), side))
 
     def merged(self, number: int) -> tuple[InputState, dict[int, pa.Table]]:
         """The state to store after a micro-batch, and the new chunks."""
@@ -151,8 +151,8 @@ class InputState:
         """The rows stored in a chunk, those in the window first."""
         retained = (self.retained.chunk == chunk) & self.retained.alive
         parts = [(self.retained.rows, retained), (self.waiting, self.of == chunk)]
-        blocks = [block.rows for block in self.resting if chunk in block.counts]
-        parts += [(rows.rows, rows.chunk == chunk) for rows in blocks]
+        blocks = [block for block in self.resting if chunk in block.counts]
+        parts += [(block.rows.rows, (block.rows.chunk == chunk) & block.there) for block in blocks]
         return pa.concat_tables(
             [rows if chosen.all() else rows.filter(pa.array(chosen)) for rows, chosen in parts]
         )

@@ -62,6 +62,10 @@ class BracketWindow:
         """Whether rows leave by time alone, if they do, and not as later rows arrive."""
         return self.rows is None and self.by_value is None
 
+    def leaving(self, enter: Ints) -> Ints:
+        """When rows leave that enter then, if none pushes them out."""
+        return np.full(len(enter), NEVER) if self.length is None else enter + self.length
+
     def with_new(
         self, retained: TimedRows, rows: pa.Table, chunk: Ints, keys: tuple[tuple[str, ...], ...] = ()
     ) -> TimedRows:
@@ -83,8 +87,7 @@ class BracketWindow:
         """
         at = rows.column(self.rowtime).to_numpy()
         enter = at if self.slide is None else at + (-at) % self.slide
-        leave = np.full(len(at), NEVER) if self.length is None else enter + self.length
-        whole = retained.with_rows(TimedRows.of(rows, enter, leave, chunk, keys))
+        whole = retained.with_rows(TimedRows.of(rows, enter, self.leaving(enter), chunk, keys))
         if self.by_value is not None and len(at):
             return self._by_values(whole, *self.by_value)
         if self.rows is None or not len(at):

@@ -41,7 +41,12 @@ class WindowInput:
     @property
     def rests(self) -> bool:
         """Whether a micro-batch needs not look at rows that neither enter nor leave."""
-        return self.window.is_by_time and not self.closes
+        return (self.window.is_by_time or self.rests_by_key) and not self.closes
+
+    @property
+    def rests_by_key(self) -> bool:
+        """Whether rows rest until rows of their partition arrive."""
+        return self.window.row_slide == 1 and bool(self.marked)
 
     @property
     def marked(self) -> tuple[tuple[str, ...], ...]:
