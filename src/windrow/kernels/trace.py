@@ -191,18 +191,13 @@ class Trace:
     def rows(self, places: Ints, names: Sequence[str] | None = None) -> pa.Table:
         """The rows at places, in their order; all columns, or these."""
         schema = self.schema if names is None else pa.schema([self.schema.field(name) for name in names])
-        if not len(self._runs):
-            return schema.empty_table()
-        runs, slots = places >> _RUN, places & ((1 << _RUN) - 1)
         parts, back = [schema.empty_table()], [np.zeros(0, np.int64)]
-        for at, run in enumerate(self._runs):
-            own = np.flatnonzero(runs == at)
-            if len(own):
-                parts.append(run.rows.select(schema.names).take(pa.array(slots[own])))
-                back.append(own)
+        for own, run, slots in self._by_run(places):
+            rows, is_whole = run.rows.select(schema.names), len(slots) == run.size and _rises(slots)
+            parts.append(rows if is_whole else rows.take(pa.array(slots)))
+            back.append(own)
         order, found = np.concatenate(back), pa.concat_tables(parts)
-        is_in_order = not len(order) or (np.diff(order) > 0).all()
-        return found if is_in_order else found.take(pa.array(np.argsort(order, kind="stable")))
+        return found if _rises(order) else found.take(pa.array(np.argsort(order, kind="stable")))
 
     def note(self, name: str, places: Ints) -> Ints:
         """The numbers beside the rows at places."""
@@ -224,7 +219,11 @@ class Trace:
 
     def _by_run(self, places: Ints) -> Iterable[tuple[Ints, _Run, Ints]]:
         runs, slots = places >> _RUN, places & ((1 << _RUN) - 1)
-        for at in np.unique(runs).tolist():
+        there = np.flatnonzero(np.bincount(runs)).tolist()
+        if len(there) == 1:
+            yield np.arange(len(places)), self._runs[there[0]], slots
+            return
+        for at in there:
             own = np.flatnonzero(runs == at)
             yield own, self._runs[at], slots[own]
 
@@ -391,6 +390,10 @@ class _Order:
         if not self.is_ranked:
             return int(np.searchsorted(self.ranks, place))
         return int(np.searchsorted(self.ranks, np.searchsorted(self.places, place)))
+
+
+def _rises(places: Ints) -> bool:
+    return bool((places[1:] > places[:-1]).all())
 
 
 def _is_within(column: Places, slots: Ints, span: Span | None) -> Bools:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from windrow.kernels.chosen import chosen
 from windrow.kernels.incremental.timed_rows import Times
 from windrow.kernels.packing.numbering import numbered, numbered_in_order
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
@@ -28,11 +29,10 @@ def changes(rows: pa.Table, times: Times) -> pa.Table:
     leaves = leave != NEVER
     parts = []
     for which, instants, diff in ((leaves, leave, -1), (enters, enter, 1)):
-        chosen = others if which.all() else others.filter(pa.array(which))
-        count = int(which.sum())
-        at, counts = pa.array(instants[which]), pa.array(np.full(count, diff, np.int64))
+        moving, at = chosen(others, which), pa.array(instants[which])
+        counts = pa.array(np.full(len(at), diff, np.int64))
         parts.append(
-            pa.Table.from_arrays([*chosen.columns, at, counts], names=[*others.column_names, AT, DIFF])
+            pa.Table.from_arrays([*moving.columns, at, counts], names=[*others.column_names, AT, DIFF])
         )
     return pa.concat_tables(parts)
 

@@ -79,7 +79,7 @@ class Completing:
         self, since_when: Callable[[pa.Table], Ints], times: Times, near: Sequence[Region] | None
     ) -> list[pa.Table]:
         """The earlier rows that stay and are complete now."""
-        output, gone = [], [np.zeros(0, np.int64)]
+        output = []
         for rows, slots, places in self._near(near):
             since = since_when(rows)[slots]
             now = since < times.until
@@ -89,8 +89,7 @@ class Completing:
                 is_whole = len(since) == rows.num_rows
                 chosen = rows if is_whole else rows.take(pa.array(slots[now]))
                 output.append(_timed_rows(chosen, since, leave, times))
-                gone.append(places[now])
-        self.retained.remove(np.concatenate(gone))
+                self.retained.remove(places[now])
         return output
 
     def _near(self, near: Sequence[Region] | None) -> Iterator[tuple[pa.Table, Ints, Ints]]:

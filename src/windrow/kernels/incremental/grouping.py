@@ -104,11 +104,10 @@ class RunningGroups(Operated):
 
     def forget(self, is_over: Callable[[pa.Table], Bools]) -> None:
         """As :meth:`Operated.forget`; it drops empty groups too."""
-        keys, places = self.groups.everything()
-        gone = is_over(keys) | (self.groups.values[places, 0] == 0)
-        self.groups.forget(keys.filter(pa.array(gone)))
+        values = self.groups.values
+        gone = self.groups.forget_where(lambda keys, places: is_over(keys) | (values[places, 0] == 0))
         for aggregate in self.aggregates:
-            aggregate.forget(places[gone])
+            aggregate.forget(gone)
 
     def everything(self, at: int) -> pa.Table:
         """All groups, from an instant on, if no row leaves them."""

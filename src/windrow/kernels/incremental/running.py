@@ -37,6 +37,8 @@ Ints = npt.NDArray[np.int64]
 
 _REFERENCES = 1 << 22
 _PLACE = "place"
+_MANY = 8
+"""To find more than one in so many rows, all are read."""
 
 
 class MismatchError(Exception):
@@ -502,8 +504,13 @@ class Merged:
 
     def forget(self, places: Ints) -> None:
         """As :meth:`Running.forget`."""
-        if self.states is not None:
-            self.states.remove(self.states.find(pa.table({_PLACE: places})).places)
+        if self.states is None:
+            return
+        if len(places) < len(self.states) // _MANY:
+            found = self.states.find(pa.table({_PLACE: places})).places
+        else:
+            found = self.states.where(lambda rows: np.isin(rows.column(_PLACE).to_numpy(), places))
+        self.states.remove(found)
 
     @property
     def retained(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,7 +145,15 @@ class Tally:
 
     def forget(self, keys: pa.Table) -> Ints:
         """Drop keys that are there; others take their places, which are returned."""
-        found = np.unique(self._keys.find(keys).places)
+        return self._without(np.unique(self._keys.find(keys).places))
+
+    def forget_where(self, is_over: Callable[[pa.Table, Ints], Bools]) -> Ints:
+        """The same for keys of which a test of all keys and the numbers' places is true."""
+        found = self._keys.everything()
+        gone = is_over(self._keys.rows(found), self._keys.note(_PLACE, found))
+        return self._without(found[gone])
+
+    def _without(self, found: Ints) -> Ints:
         places = self._keys.note(_PLACE, found)
         self._keys.remove(found)
         self._numbers.clear(places)

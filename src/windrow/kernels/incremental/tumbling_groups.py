@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from windrow.kernels.chosen import chosen
 from windrow.kernels.hashing import among, hashes
 from windrow.kernels.incremental.grouping import RunningGroups
 from windrow.kernels.incremental.operated import Operated, changed_in
@@ -89,7 +90,7 @@ class TumblingGroups(Operated):
         (rows,) = changes
         rows = pa.schema([*self.schemas[0], *_TIMES]).empty_table() if rows is None else rows
         enter = rows.column(ENTER).to_numpy()
-        self._add(_where(rows, enter == self.at))
+        self._add(chosen(rows, enter == self.at))
         made = [] if self.last is None else [self.last]
         begun = self.at
         if self.open is not None and self.at < times.until:
@@ -99,15 +100,15 @@ class TumblingGroups(Operated):
         is_later = (enter >= times.until) & (enter != begun)
         if is_later.any():
             self.open, self.at = self._groups(), int(enter[is_later][0])
-            self._add(_where(rows, is_later))
-        made += self._at_once(_where(rows, (enter < times.until) & (enter != begun)))
+            self._add(chosen(rows, is_later))
+        made += self._at_once(chosen(rows, (enter < times.until) & (enter != begun)))
         if len(made) == 1 and made[0] is self.last and self._leave >= times.until:
             return self.result.empty_table()
         groups = _joined(made, self.operator.keys, self.result)
-        stays = groups.column(LEAVE).to_numpy() >= times.until
-        self.last = _where(groups, stays) if stays.any() else None
-        instants = times.clipped(*(groups.column(name).to_numpy() for name in (ENTER, LEAVE)))
-        return changed_in(_with_times(groups, *instants), times)
+        enter, leave = (groups.column(name).to_numpy() for name in (ENTER, LEAVE))
+        stays = leave >= times.until
+        self.last = chosen(groups, stays) if stays.any() else None
+        return changed_in(_with_times(groups, *times.clipped(enter, leave)), times)
 
     def _add(self, rows: pa.Table) -> None:
         """Add rows to the groups of the next window."""
@@ -135,10 +136,6 @@ class TumblingGroups(Operated):
 _TIMES = (pa.field(ENTER, pa.int64()), pa.field(LEAVE, pa.int64()))
 
 
-def _where(rows: pa.Table, which: Bools) -> pa.Table:
-    return rows if which.all() else rows.filter(pa.array(which))
-
-
 def _with_times(rows: pa.Table, enter: Ints, leave: Ints) -> pa.Table:
     for name, instants in ((ENTER, enter), (LEAVE, leave)):
         rows = rows.set_column(rows.column_names.index(name), name, pa.array(instants))
@@ -155,14 +152,17 @@ def _joined(made: list[pa.Table], keys: tuple[str, ...], result: pa.Schema) -> p
         before, leave = parts[-1], parts[-1].column(LEAVE).to_numpy()
         is_next = rows.column(ENTER).to_numpy() == (leave[0] if len(leave) else NEVER)
         if is_next.any():
-            parts[-1], after = _without_unchanged(before, _where(rows, is_next), keys)
-            rows = pa.concat_tables([after, _where(rows, ~is_next)])
+            parts[-1], after = _without_unchanged(before, chosen(rows, is_next), keys)
+            rows = pa.concat_tables([after, chosen(rows, ~is_next)])
         parts.append(rows)
     return pa.concat_tables(parts)
 
 
 def _without_unchanged(before: pa.Table, after: pa.Table, keys: tuple[str, ...]) -> tuple[pa.Table, pa.Table]:
-    """The groups of two windows, of which one leaves as the other enters: equal ones stay."""
+    """The groups of two windows, of which one leaves as the other enters: equal ones stay.
+
+    They enter with the first window; in the first, they leave as they enter.
+    """
     names = [name for name in after.column_names if name not in (ENTER, LEAVE)]
     if not all(is_compared(before.schema.field(name).type) for name in names if name not in keys):
         return before, after
@@ -186,7 +186,6 @@ def _without_unchanged(before: pa.Table, after: pa.Table, keys: tuple[str, ...])
         return before, after
     enter = after.column(ENTER).to_numpy().copy()
     enter[found] = before.column(ENTER).to_numpy()[place]
-    leaves = np.ones(before.num_rows, bool)
-    leaves[place] = False
-    after = after.set_column(after.column_names.index(ENTER), ENTER, pa.array(enter))
-    return before.filter(pa.array(leaves)), after
+    entered, leave = before.column(ENTER).to_numpy(), before.column(LEAVE).to_numpy().copy()
+    leave[place] = entered[place]
+    return _with_times(before, entered, leave), _with_times(after, enter, after.column(LEAVE).to_numpy())

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.kernels.chosen import chosen
 from windrow.kernels.incremental.bracket_windows.resting_rows import (
     RestingRows,
     counted,
@@ -118,8 +119,8 @@ class InputState:
         gone, left, of = [], [], []
         for table, chunks in ((self.waiting, self.of), (rows, np.full(rows.num_rows, chunk))):
             now = table.column(side.window.rowtime).to_numpy() < until
-            gone.append(_chosen(table, now))
-            left.append(_chosen(table, ~now))
+            gone.append(chosen(table, now))
+            left.append(chosen(table, ~now))
             of.append(chunks[~now])
         retained = {**self.chunks, chunk: left[1].num_rows} if left[1].num_rows else self.chunks
         waiting = pa.concat_tables(left).combine_chunks()
@@ -153,15 +154,4 @@ class InputState:
         parts = [(self.retained.rows, retained), (self.waiting, self.of == chunk)]
         blocks = [block for block in self.resting if chunk in block.counts]
         parts += [(block.rows.rows, (block.rows.chunk == chunk) & block.there) for block in blocks]
-        return pa.concat_tables(
-            [rows if chosen.all() else rows.filter(pa.array(chosen)) for rows, chosen in parts]
-        )
-
-
-def _chosen(table: pa.Table, which: np.ndarray) -> pa.Table:
-    """The chosen rows; not copied if they are contiguous."""
-    places = np.flatnonzero(which)
-    if not len(places):
-        return table.slice(0, 0)
-    first, stop = int(places[0]), int(places[-1]) + 1
-    return table.slice(first, stop - first) if stop - first == len(places) else table.take(pa.array(places))
+        return pa.concat_tables([chosen(rows, which) for rows, which in parts])

@@ -27,7 +27,7 @@ from windrow.kernels.incremental import (
     first_above,
     netted,
 )
-from windrow.kernels.sorting import SortKey
+from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.kernels.zset.time_windows import ticks_of
 from windrow.punctuations.lines import line_of
@@ -55,7 +55,6 @@ Bools = npt.NDArray[np.bool_]
 MARK = "__mark"
 """The watermark that a row is below; NULL for others."""
 _VERSION = "__version"
-_IN_ORDER = [(AT, "ascending"), (DIFF, "ascending")]
 
 _Map = tuple[str, str]
 """How a watermark is mapped, and to which type."""
@@ -388,11 +387,11 @@ class EmitRun:
             own = changed.select([*(column for _, column in program.visible), AT, DIFF])
             inner = own.rename_columns([*columns_of(names), AT, DIFF])
             inner = netted(inner) if program.envelope == "diff" or _leaves(inner) else inner
-            return enveloped(inner.sort_by(_IN_ORDER), names, PTIMES, program.envelope)
+            return enveloped(_in_order(inner), names, PTIMES, program.envelope)
         changed = copies_of(netted(changed)) if _leaves(changed) else changed
         order = tuple(map(SortKey, (AT, DIFF, *program.columns)))
         if program.groups is None:
-            changed = changed.sort_by(_IN_ORDER)
+            changed = _in_order(changed)
             changed = changed.append_column(_VERSION, pa.array(np.zeros(changed.num_rows, np.int64)))
         elif changed.num_rows:
             changed = self._versions.numbered(changed, order)
@@ -437,6 +436,12 @@ def _last_of(since: Sequence[int], values: Sequence[int], ticks: Ints) -> pa.Arr
     place = np.searchsorted(np.asarray(since, np.int64), ticks, side="right")
     found = np.asarray([0, *values], np.int64)[place]
     return pa.array(found, mask=place == 0)
+
+
+def _in_order(changed: pa.Table) -> pa.Table:
+    """Changes in the order of time, those that leave first."""
+    place, _ = sorted_partitions(changed, (), (SortKey(AT), SortKey(DIFF)))
+    return changed if place is None else changed.take(pa.array(place))
 
 
 def _leaves(changed: pa.Table) -> bool:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.algebra.time_scale import TimeScale
+from windrow.kernels.chosen import chosen
 from windrow.kernels.sorting import SortKey, sorted_partitions
 from windrow.kernels.zset.relation import AT, DIFF
 
@@ -130,8 +131,8 @@ def as_instants(at: pa.ChunkedArray, scale: TimeScale) -> pa.ChunkedArray:
 
 
 def _copies(changes: pa.Table, count: np.ndarray) -> pa.Table:
-    if (count == 1).all():
-        return changes
+    if (count <= 1).all():
+        return chosen(changes, count > 0)
     return changes.take(pa.array(np.repeat(np.arange(changes.num_rows), count)))
 
 
