@@ -1,7 +1,8 @@
 """Producers that are killed, stopped, overtaken and without room, at every one of their file operations.
 
 ``python -m tests.streams.attack`` tries all of it and prints what it came to. A process attaches as a
-producer, inserts twice and closes. Before its first, second, … operation on a file
+producer, inserts twice, closes, and merges the files of the log. Before its first, second, … operation on a
+file
 
 kill
     it is killed, and its successor goes on.
@@ -113,6 +114,7 @@ class Attack:
                 rows = [{"at": n, "producer": name, "number": n} for n in (first, first + 1)]
                 p.insert(rows, sequence=first, bound=first)
                 os.write(log, f"{name} {first + 1}\n".encode())
+        stream.compact(grace=0)
 
     def _without_room(self, name: str, operation: int) -> None:
         """The same where there is no room from an operation on until somebody has been told."""
@@ -141,6 +143,7 @@ class Attack:
             again(lambda first=first, rows=rows: p.insert(rows, sequence=first, bound=first))  # type: ignore[misc]
             os.write(log, f"{name} {first + 1}\n".encode())
         again(p.close)
+        again(lambda: stream.compact(grace=0))
         os._exit(TOLD if told else 0)
 
 

@@ -40,6 +40,7 @@ from windrow.spark.scan.file_sources import read_table
 from windrow.statements.definitions.view_expansion import remember_expanded
 from windrow.statements.named_streams.create import create_named, refuse_changed_rows, refuse_other_stream
 from windrow.statements.named_streams.insert import insert
+from windrow.statements.named_streams.optimize import optimize
 from windrow.statements.named_streams.punctuations import punctuate
 from windrow.statements.naming import (
     forget,
@@ -136,6 +137,9 @@ def run_continuous(context: StatementContext) -> Relation | None:
     punctuated = punctuate(gateway, catalog, tokens, start, stop)
     if punctuated is not None:
         return punctuated
+    optimized = optimize(gateway, catalog, tokens, start, stop)
+    if optimized is not None:
+        return optimized
     refuse_changed_rows(catalog, tokens, start)
     inserted = insert(gateway, catalog, tokens, (start, stop), run_query)
     if inserted is not None:

@@ -11,34 +11,32 @@ the next file. Any Parquet reader can read the files.
 
 from __future__ import annotations
 
-import io
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from windrow.errors import ExecutionError, InputError, WindrowError
-from windrow.streams.admission.mistimed import when
-from windrow.streams.chain import BLANK, START, FileDraft, Link, Place, is_whole, link_of
+from windrow.streams.admission.mistimed import is_ahead, mistimed, when
+from windrow.streams.chain import START, FileDraft, Link, Place
 from windrow.streams.definition import Definition
 from windrow.streams.durable_files import claim, flush, rewrite, writing, written
-from windrow.streams.entries import GENERATION, PRODUCER, PTIME
+from windrow.streams.entries import PTIME
+from windrow.streams.log_file import decoded, encoded, foreign, links_at_end
 from windrow.streams.log_retention import base_number
+from windrow.streams.log_spans import Span, listed, present, span_of, spans_with
 
 __all__ = ["Log"]
 
-_NAME = re.compile(r"(?!0{20})(\d{20})\.parquet")
-_PARQUET = b"PAR1"
-_IDENTITY, _VERSION, _SEAL = b"windrow.stream", b"windrow.format", b"windrow.seal"
-_UNCHAINED, _CHAINED = b"2", b"3"
-"""Versions of the file format: files of the first do not record their place."""
-_LENGTH = 8
-"""Parquet ends with the length of its footer, in four bytes, and four letters."""
+_Parts = list[tuple[pa.Table, Link]]
+_last_merged: dict[Path, tuple[tuple[int, int, int], _Parts]] = {}
+"""The merged file that was read last, with its identity: a reader may stop in the middle of it."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +84,24 @@ class Log:
         InputError
             As :meth:`end`: nothing is added to a log that is damaged at its end.
         """
-        draft = FileDraft(self._encoded(entries))
+        draft = FileDraft(encoded(self.definition, entries))
         end = self.end(after)
         with writing(self.folder, "entries"), written(self.pending, draft.whole(end)) as path:
-            while not claim(path, self.path(end.number + 1)):
-                end = self.end(end)
+            while not self._claimed(path, end.number + 1):
+                base = self.base
+                end = self.end(end if end.number >= base else Place(base, None))
                 rewrite(path, draft.start, draft.after(end)[0])
         return draft.after(end)[1]
+
+    def _claimed(self, path: Path, number: int) -> bool:
+        """Link a file to a number; False if it is taken, also by a file that is merged or deleted since."""
+        name = self.path(number)
+        if not claim(path, name):
+            return False
+        if number > self.base and self._first(spans_with(number)[-2::-1]) is None:
+            return True
+        name.unlink(missing_ok=True)  # no reader reads it
+        return False
 
     def end(self, after: Place = START) -> Place:
         """The last place in the log, from one on that is known to be in it.
@@ -105,7 +114,7 @@ class Log:
         """
         self.verify(after)
         number = self._end(after.number)
-        if self.path(number + 2).exists() and not self.path(number + 1).exists():
+        if self._has(number + 2) and not self._has(number + 1):
             raise self._missing(number + 1)
         return after if number == after.number and after.checksum is not None else self.place(number)
 
@@ -117,7 +126,7 @@ class Log:
         InputError
             ``MISSING_FILE``, ``TORN_FILE``, ``FOREIGN_FILE``, ``MISPLACED_FILE``, ``UNREADABLE_FILE``.
         """
-        return Place(number, self._link(number).checksum) if number else START
+        return Place(number, self.link(number).checksum) if number else START
 
     def verify(self, place: Place) -> None:
         """Check that the log still has a place that was seen before.
@@ -178,10 +187,9 @@ class Log:
             As :meth:`read`; ``LOG_CHANGED``: a file does not follow the one before it.
         """
         is_chained = None
-        for number in range(place.number + 1, until + 1):
-            entries, link = self._file(number)
+        for number, (entries, link) in enumerate(self._files(place.number + 1, until), place.number + 1):
             if link.before is None and is_chained is None:
-                is_chained = place.number > 0 and self._link(place.number).before is not None
+                is_chained = place.number > 0 and self.link(place.number).before is not None
             self._follow(place, link, number, is_chained=bool(is_chained))
             is_chained = link.before is not None
             place = Place(number, link.checksum)
@@ -196,34 +204,24 @@ class Log:
             ``TORN_FILE``, ``FOREIGN_FILE``, ``MISPLACED_FILE``, ``MISSING_FILE``, ``UNREADABLE_FILE``,
             ``STREAM_VERSION``.
         """
-        return self._file(number)[0]
-
-    def _in_time(self, number: int, entries: pa.Table) -> pa.Table:
-        """The entries of a file, with their arrival time if their writer's clock was wrong."""
-        ptimes = entries.column(PTIME).to_numpy()
-        last = int(ptimes.max())
-        arrival = when(self.folder, number, last)
-        if arrival == last:
-            return entries
-        place = entries.schema.get_field_index(PTIME)
-        return entries.set_column(place, entries.schema.field(place), pa.array(np.minimum(ptimes, arrival)))
+        ((entries, _),) = self._files(number, number)
+        return entries
 
     def check(self) -> list[WindrowError]:
         """Read all files; return their problems."""
         problems: list[WindrowError] = []
-        numbers = []
-        base = self.base
+        last = base = self.base
         for path in sorted(self.files.iterdir()):
-            found = _NAME.fullmatch(path.name)
+            found = span_of(path.name)
             if found is not None:
-                numbers.append(int(found[1]))
+                last = max(last, found.last)
             elif not path.name.startswith((".", "_")):
-                problems.append(_foreign(path, "its name is not a number"))
+                problems.append(foreign(path, "its name is not a number"))
         place: Place | None = None if base else START
         is_chained = False
-        for number in range(max(base, 1), max(numbers, default=0) + 1):
+        for number in range(max(base, 1), last + 1):
             try:
-                link = self._file(number)[1]
+                ((_, link),) = self._files(number, number)
                 if place is not None:
                     self._follow(place, link, number, is_chained=is_chained)
                 place, is_chained = Place(number, link.checksum), link.before is not None
@@ -240,22 +238,30 @@ class Log:
         InputError
             ``MISSING_FILE``.
         """
-        numbers = {int(found[1]) for name in os.listdir(self.files) if (found := _NAME.fullmatch(name))}  # noqa: PTH208 - there may be millions
+        spans = present(listed(self.files))
         base = self.base  # after the files are listed: files before it may be gone since
-        first = max(base, 1)
-        missing = (number for number in range(first, max(numbers, default=base) + 1) if number not in numbers)
+        reached = max(base, 1) - 1
+        for span in spans:
+            if span.last > reached:
+                self._check_between(reached, span.first)
+                reached = span.last
+        self._check_between(reached, base + 1)
+
+    def _check_between(self, before: int, after: int) -> None:
+        """Check that the log has what a list of its files does not: files may be merged meanwhile."""
+        missing = (number for number in range(before + 1, after) if not self._has(number))
         if (number := next(missing, None)) is not None:
             raise self._missing(number)
 
     def _end(self, after: int) -> int:
         """The last number from `after` on, found by galloping search."""
         after, stride = after or self.base, 1
-        while self.path(after + stride).exists():
+        while self._has(after + stride):
             after += stride
             stride *= 2
         while stride > 1:
             stride //= 2
-            if self.path(after + stride).exists():
+            if self._has(after + stride):
                 after += stride
         return after
 
@@ -263,7 +269,7 @@ class Log:
         """Check that a file follows a place."""
         if link.before is None:
             if is_chained:
-                raise _foreign(
+                raise foreign(
                     self.path(number),
                     "an earlier version of Windrow wrote it, but a later one wrote the files before it",
                 )
@@ -275,41 +281,79 @@ class Log:
                 hint="restore all files of the log from one copy: these two do not belong together",
             )
 
-    def _file(self, number: int) -> tuple[pa.Table, Link]:
+    def _has(self, number: int) -> bool:
+        """Whether the log has a file; a merged one is there before those that it replaces are deleted."""
+        return self._first(spans_with(number)[::-1]) is not None
+
+    def _first(self, spans: Sequence[Span]) -> Span | None:
+        """The first of some files that is there."""
+        folder = str(self.files)
+        return next((span for span in spans if os.path.exists(f"{folder}/{span.name}")), None)  # noqa: PTH110 - for each file of a log
+
+    def _open(self, number: int) -> tuple[Span, BinaryIO]:
+        """The file with a number's entries: the longest merged one."""
+        *merged, own = spans_with(number)
+        for span in (self._first(merged) or own, own, *reversed(merged)):  # it may be merged meanwhile
+            with suppress(FileNotFoundError):
+                return span, (self.files / span.name).open("rb")
+        raise self._missing(number)
+
+    def _files(self, first: int, last: int) -> Iterator[tuple[pa.Table, Link]]:
+        """The entries and links of the files from one number to another."""
+        while first <= last:
+            span, parts = self._decoded(first)
+            yield from self._in_time(first, parts[first - span.first : last - span.first + 1])
+            first = span.last + 1
+
+    def _decoded(self, number: int) -> tuple[Span, _Parts]:
+        """The file with a number's entries, and its content."""
         try:
-            content = self.path(number).read_bytes()
+            span, file = self._open(number)
+            path = self.files / span.name
+            with file:
+                status = os.fstat(file.fileno())
+                identity = status.st_ino, status.st_size, status.st_mtime_ns
+                known, parts = _last_merged.get(path, (None, []))
+                if known == identity:
+                    return span, parts
+                content = file.read()
         except OSError as error:
             raise self._unread(number, error) from error
-        entries, link = self._decoded(content, number)
-        return self._in_time(number, entries), link
+        parts = decoded(self.definition, content, path, span)
+        if span.is_merged:
+            _last_merged.clear()
+            _last_merged[path] = identity, parts
+        return span, parts
 
-    def _link(self, number: int) -> Link:
-        """Read a file's link from its end; the checksum is not compared with the content."""
-        path = self.path(number)
+    def _in_time(self, first: int, parts: _Parts) -> _Parts:
+        """Successive files with their arrival times, if their writers' clocks were wrong."""
+        lasts = [int(entries.column(PTIME).to_numpy().max()) for entries, _ in parts]
+        if len(parts) > 1 and not is_ahead(max(lasts)) and not mistimed(self.folder, first - 1):
+            return parts
+        found = []
+        for number, last, (entries, link) in zip(count(first), lasts, parts):
+            arrival = when(self.folder, number, last)
+            if arrival != last:
+                place = entries.schema.get_field_index(PTIME)
+                ptimes = pa.array(np.minimum(entries.column(PTIME).to_numpy(), arrival))
+                entries = entries.set_column(place, entries.schema.field(place), ptimes)
+            found.append((entries, link))
+        return found
+
+    def link(self, number: int) -> Link:
+        """Read a file's link from its end; the checksum is not compared with the content.
+
+        Raises
+        ------
+        InputError
+            As :meth:`place`.
+        """
         try:
-            with path.open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(size - _LENGTH, 0))
-                length = file.read()
-                footer = int.from_bytes(length[:4], "little")
-                if not length.endswith(_PARQUET) or footer + _LENGTH > size:
-                    raise _torn(path)
-                file.seek(size - _LENGTH - footer)
-                link = link_of(file.read(footer))
+            span, file = self._open(number)
+            with file:
+                return links_at_end(file, self.files / span.name, span)[number - span.first]
         except OSError as error:
             raise self._unread(number, error) from error
-        if link is None:
-            raise _foreign(path, "Windrow did not write it")
-        return self._placed(link, number)
-
-    def _placed(self, link: Link, number: int) -> Link:
-        if link.number not in (None, number):
-            raise InputError(
-                f"file {number} of the log is a copy of file {link.number}: {self.path(number)}",
-                condition="MISPLACED_FILE",
-                hint="restore it from a copy of the log",
-            )
-        return link
 
     def _missing(self, number: int) -> InputError:
         base = self.base
@@ -327,63 +371,8 @@ class Log:
         )
 
     def _unread(self, number: int, error: OSError) -> InputError:
-        if isinstance(error, FileNotFoundError):
-            return self._missing(number)
         return InputError(
-            f"cannot read {self.path(number)}: {error.strerror or error}",
+            f"cannot read {error.filename or self.path(number)}: {error.strerror or error}",
             condition="UNREADABLE_FILE",
             hint="check the disk and the permissions of the file",
         )
-
-    def _encoded(self, entries: pa.Table) -> bytes:
-        sink = io.BytesIO()
-        with pq.ParquetWriter(sink, self.definition.stored) as writer:
-            writer.write_table(entries, row_group_size=max(entries.num_rows, 1))
-            writer.add_key_value_metadata(
-                {_IDENTITY: self.definition.identity, _VERSION: _CHAINED, _SEAL: BLANK}
-            )
-        return sink.getvalue()
-
-    def _decoded(self, content: bytes, number: int) -> tuple[pa.Table, Link]:
-        path = self.path(number)
-        if not (content.startswith(_PARQUET) and content.endswith(_PARQUET)):
-            raise _torn(path)
-        link = link_of(content)
-        if link is None:
-            raise _foreign(path, "Windrow did not write it")
-        if not is_whole(content):
-            raise _torn(path)
-        file = pq.ParquetFile(pa.BufferReader(content))
-        metadata = file.metadata.metadata
-        if metadata[_IDENTITY].decode() != self.definition.identity:
-            raise _foreign(path, "it is of another stream")
-        if metadata[_VERSION] != (_UNCHAINED if link.number is None else _CHAINED):
-            version = metadata[_VERSION].decode()
-            raise InputError(
-                f"{path} has format {version}, but this version of Windrow reads format {_CHAINED.decode()}",
-                condition="STREAM_VERSION",
-                hint="use the version of Windrow that wrote it",
-            )
-        self._placed(link, number)
-        table = file.read()
-        if not table.schema.equals(self.definition.stored):
-            raise _foreign(path, "its columns are not those of the stream")
-        if not table.num_rows or any(len(table.column(name).unique()) > 1 for name in (PRODUCER, GENERATION)):
-            raise _foreign(path, "its entries are not those of one producer")
-        return table, link
-
-
-def _torn(path: Path) -> InputError:
-    return InputError(
-        f"{path} is incomplete or damaged",
-        condition="TORN_FILE",
-        hint="restore it from a copy; the files before it can be read",
-    )
-
-
-def _foreign(path: Path, reason: str) -> InputError:
-    return InputError(
-        f"{path} is not a file of this stream: {reason}",
-        condition="FOREIGN_FILE",
-        hint="move it out of the stream's folder",
-    )

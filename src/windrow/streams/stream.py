@@ -35,6 +35,7 @@ from windrow.streams.durable_files import claim, flush, tidy, writing, written
 from windrow.streams.entries import PTIME, EntryKind
 from windrow.streams.leases import Lease, expired, follow_up, latest, lost
 from windrow.streams.log import Log
+from windrow.streams.log_compaction import GRACE, Compaction, compact, drop_files
 from windrow.streams.log_position import Batch, Position, follow
 from windrow.streams.log_retention import (
     PARTS,
@@ -407,12 +408,38 @@ class NamedStream:
         self._drop_files()
         return until - start.number
 
-    def _drop_files(self) -> None:
-        """Delete the files before the base: the file of the base itself stays."""
+    def compact(self, *, grace: float = GRACE) -> Compaction:
+        """Merge small files of the log into larger ones: ten, a hundred or a thousand into one.
+
+        Numbers of files, positions, entries and their order stay as they are, for readers and producers that
+        run meanwhile, too. A merged file replaces at most 32 MiB, and at most a tenth of the stream's
+        `retain`. The replaced files stay for a while; the next call, or a :meth:`trim` that deletes entries,
+        deletes them.
+
+        Parameters
+        ----------
+        grace
+            For how many seconds replaced files stay, for other programs that have listed them.
+
+        Returns
+        -------
+        Compaction
+            The numbers of files that a reader of the whole log reads, `before` and `after`.
+
+        Raises
+        ------
+        WindrowError
+            As :meth:`read`; ``DISK_FULL``, ``STREAM_NOT_WRITTEN``, ``STREAM_NOT_FLUSHED``.
+        """
+        tidy(self.log.pending, before=time.time() - _ABANDONED)
+        found = compact(self.log)
+        self._drop_files(grace)
+        return found
+
+    def _drop_files(self, grace: float = GRACE) -> None:
+        """Delete the files before the base, and replaced ones: the file of the base itself stays."""
         base = self.log.base
-        for path in self.log.files.iterdir():
-            if path.suffix == ".parquet" and path.stem.isdigit() and int(path.stem) < base:
-                path.unlink(missing_ok=True)
+        drop_files(self.log, grace)
         for number in self._numbers_of_positions():
             if number < base:
                 self._position_path(number).unlink(missing_ok=True)

@@ -57,6 +57,7 @@ OURS = (
     "FUTURE",
     "RETAIN",
     "PUNCTUATE",
+    "OPTIMIZE",
     "CHANGELOG OF",
     "EMIT",
     "AFTER WATERMARK",
