@@ -17,6 +17,7 @@ from windrow.syntax.patterns.pattern_windows import find_pattern_windows
 from windrow.syntax.query_parts import find_window_queries
 from windrow.syntax.streams.create_stream import parse_create_stream
 from windrow.syntax.streams.emit_clause import parse_emission
+from windrow.syntax.streams.optimize import parse_optimize
 from windrow.syntax.streams.punctuate import parse_punctuate
 from windrow.syntax.streams.table_functions import WINDOWS, call_at, window_call
 from windrow.syntax.tokens import tokenize
@@ -60,14 +61,14 @@ def read(rule, text):
     tokens = tokenize(text)
     parse = {
         "timed-query": parse_emission, "create-stream": parse_create_stream, "to-stream": parse_to_stream,
-        "punctuate": parse_punctuate,
+        "punctuate": parse_punctuate, "optimize": parse_optimize,
     }[rule]  # fmt: skip
     return parse(tokens, 0, len(tokens))
 
 
 STATEMENTS = (
     "window-by", "match-recognize", "pattern-window", "window-function", "stream-window", "timed-query",
-    "create-stream", "to-stream", "punctuate",
+    "create-stream", "to-stream", "punctuate", "optimize",
 )  # fmt: skip
 
 

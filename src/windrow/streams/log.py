@@ -2,7 +2,8 @@
 
 A file contains the entries of one call of one producer; it is in the log completely or not at all. Its number
 is claimed by a hard link after the previous file was seen, so numbers have no gaps and a file never changes.
-Readers flush the folder before they return entries: what was read once survives a power failure.
+A merged file may replace successive ones, under all of their numbers. Readers flush the folder before they
+return entries: what was read once survives a power failure.
 
 The Parquet footer records the stream, the file's number, and the checksums of the file and of the previous
 one. A reader thereby detects a file that was swapped, copied or replaced, and a log that was rolled back, at
@@ -367,7 +368,7 @@ class Log:
         return InputError(
             f"file {number} of the log is missing: {self.path(number)}",
             condition="MISSING_FILE",
-            hint="restore it from a copy; Windrow deletes files only from the beginning of a log",
+            hint="restore it from a copy of the log: Windrow has not deleted it",
         )
 
     def _unread(self, number: int, error: OSError) -> InputError:

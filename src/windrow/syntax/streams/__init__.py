@@ -1,1 +1,3 @@
-"""Reads what queries say of streams: EMIT, CREATE STREAM, PUNCTUATE, OPTIMIZE, table functions, other dialects."""
+"""Reads what queries say of streams: EMIT, CREATE STREAM, PUNCTUATE, OPTIMIZE, table functions, other
+dialects.
+"""
