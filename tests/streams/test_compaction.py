@@ -245,6 +245,26 @@ def test_a_producer_that_slept_takes_no_number_of_a_file_that_is_gone(stream, mo
     assert stream.check() == []
 
 
+@pytest.mark.parametrize("remove", ["compact", "trim"])
+def test_a_file_that_is_merged_or_deleted_as_soon_as_it_is_there_is_there(stream, monkeypatch, remove):
+    claim = log.claim
+
+    def early(path, name):
+        found = claim(path, name)
+        if name == stream.log.path(50):
+            monkeypatch.undo()
+            _ = stream.compact(grace=0) if remove == "compact" else stream.trim(older_than=0)
+            assert name.exists() == (remove == "trim")
+        return found
+
+    monkeypatch.setattr(log, "claim", early)
+    with stream.producer("p") as p:  # file 43
+        numbers = [p.insert({"at": at}).number for at in range(40, 48)]
+        assert numbers == [*range(44, 52)]
+        assert values(stream) == ([*range(48)] if remove == "compact" else [47])
+    assert stream.check() == []
+
+
 def test_a_merged_file_that_is_damaged_replaces_nothing(stream):
     stream.compact()
     path = stream.log.files / log_spans.Span(11, 20).name

@@ -88,18 +88,19 @@ class Log:
         draft = FileDraft(encoded(self.definition, entries))
         end = self.end(after)
         with writing(self.folder, "entries"), written(self.pending, draft.whole(end)) as path:
-            while not self._claimed(path, end.number + 1):
+            while not self._claimed(path, draft.after(end)[1]):
                 base = self.base
                 end = self.end(end if end.number >= base else Place(base, None))
                 rewrite(path, draft.start, draft.after(end)[0])
         return draft.after(end)[1]
 
-    def _claimed(self, path: Path, number: int) -> bool:
-        """Link a file to a number; False if it is taken, also by a file that is merged or deleted since."""
-        name = self.path(number)
+    def _claimed(self, path: Path, place: Place) -> bool:
+        """Link a file to its number; False if another file has it, or had it and is merged or deleted."""
+        name = self.path(place.number)
         if not claim(path, name):
             return False
-        if number > self.base and self._first(spans_with(number)[-2::-1]) is None:
+        merged = spans_with(place.number)[-2::-1]
+        if place.number >= self.base and (self._first(merged) is None or self.place(place.number) == place):
             return True
         name.unlink(missing_ok=True)  # no reader reads it
         return False
