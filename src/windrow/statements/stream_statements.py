@@ -40,8 +40,8 @@ from windrow.spark.scan.file_sources import read_table
 from windrow.statements.definitions.view_expansion import remember_expanded
 from windrow.statements.named_streams.create import create_named, refuse_changed_rows, refuse_other_stream
 from windrow.statements.named_streams.insert import insert
-from windrow.statements.named_streams.optimize import optimize
 from windrow.statements.named_streams.punctuations import punctuate
+from windrow.statements.named_streams.small_files import optimize
 from windrow.statements.naming import (
     forget,
     forget_unread,
