@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from types import MappingProxyType
 
 from pyspark.sql import DataFrame
@@ -23,6 +24,7 @@ from windrow.spark.live.micro_batches.output import RowsForSink
 from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of, timed_state_of
+from windrow.spark.live.sinks.sink import FileSink, TableSink
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.streams import Position
 from windrow.streams.admission.parts import Refused
@@ -183,14 +185,23 @@ class ExecutorSteps(Steps[_Packets]):
         return Retained(waiting, sum(one.rows for one in all_of), besides)
 
     def _output(self, packets: _Packets) -> RowsForSink:
-        """The changes; in memory, if all packets with rows are on the driver."""
+        """The changes; in memory, if all packets with rows are on the driver, or as a file of a task."""
         graph = self._graph
-        tables = [from_bytes(data) for data in packets.rows if data is not None]
-        if len(tables) == len(packets.rows):
-            table = graph.changes_of(tables)
-            if table is not None and self._context.table_sink(graph.result, table.column_names) is not None:
-                return RowsForSink(table, graph.result)
+        if self._sink is not None:
+            tables = [from_bytes(data) for data in packets.rows if data is not None]
+            if len(tables) == len(packets.rows):
+                return RowsForSink(graph.changes_of(tables), graph.result)
+            if isinstance(self._sink, FileSink):
+                return RowsForSink(partial(graph.written, packets.batch), graph.result)
         return RowsForSink(graph.changes(packets.batch), graph.result)
+
+    @cached_property
+    def _sink(self) -> TableSink | None:
+        """The sink, if it accepts the output in memory, and Spark is not needed for that."""
+        graph = self._graph
+        if graph.form is None:
+            return None
+        return self._context.table_sink(graph.result, graph.nothing.column_names)
 
     def state(self, committed: CommittedBatch) -> QueryState:
         """The state after a micro-batch."""

@@ -14,14 +14,14 @@ from windrow.kernels.incremental import Program, Run
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import Moment, Store, StoredChunks, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask, watermarks_in
-from windrow.spark.live.micro_batches.around_clause import keyed_by
+from windrow.spark.live.micro_batches.around_clause import Choice, chosen_of, keyed_by
 from windrow.spark.live.micro_batches.clause_state import rows_before
 from windrow.spark.live.operators.clause_operator import ClauseKernel
 from windrow.spark.live.operators.ended_partitions import ClosedPartitions, Closings, EndingPartitions
 from windrow.spark.live.reports.state_table import retained_of
 from windrow.spark.logs.session_streams import ROWTIME
 
-__all__ = ["BucketClause", "ClauseInBucket"]
+__all__ = ["BucketClause", "Chosen", "ClauseInBucket"]
 
 _WAITS, _RETAINED = "waits", "kept"
 
@@ -177,3 +177,14 @@ class ClauseInBucket:
         rowtimes = self.work.rowtimes
         found = retained_of(self.retained.tables(*rowtimes), size, self.work.kernel.scale, rowtimes)
         account.retained[0], account.oldest[0], account.size[0] = found.rows, found.oldest, size
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The form of an output that is some columns of the clause."""
+
+    columns: Choice
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        """These columns."""
+        return chosen_of(rows, self.columns)

@@ -29,7 +29,7 @@ from windrow.spark.live.executors.bucket_task import (
 from windrow.spark.live.executors.graphs.programs import Key
 from windrow.spark.live.executors.packing import BUCKET, DATA, LATE_AT, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
-from windrow.spark.live.executors.unpacking import late_rows, tables_of
+from windrow.spark.live.executors.unpacking import FILE, Form, late_rows, tables_of, written
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.input.entry_columns import (
     STREAM,
@@ -182,9 +182,28 @@ class Graph:
     def changes(self, packets: DataFrame) -> DataFrame:
         """The output, from packets: for a relation its changes, for a stream its rows."""
 
+    @property
     @abstractmethod
-    def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
-        """The same for the rows of packets, in memory; None if Spark is needed for it."""
+    def form(self) -> Form | None:
+        """The form of the output; None if Spark is needed for it."""
+
+    @property
+    @abstractmethod
+    def nothing(self) -> pa.Table:
+        """The output without rows, if Spark is not needed for it."""
+
+    def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """The output for the rows of packets, in memory."""
+        assert self.form is not None
+        return self.form.of(pa.concat_tables(tables)) if tables else self.nothing
+
+    def written(self, packets: DataFrame, folder: Path) -> Path | None:
+        """Let a task write the output into a file of a folder; None if there is none."""
+        form = self.form
+        assert form is not None
+        write = in_worker(lambda batches, _: written(form, folder, batches), self.plan.text)
+        names = map_in_arrow(packets.coalesce(1), write, f"{FILE} string").toArrow().column(0).to_pylist()
+        return folder / names[0] if names else None
 
     def packets(self, ticks: DataFrame | None = None, *, retains_malformed: bool = False) -> DataFrame:
         """The output of the buckets for each micro-batch: `NOTE` and `DATA`.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
@@ -20,7 +24,25 @@ from windrow.spark.live.executors.windowed import EARLIER
 from windrow.spark.live.operators.envelopes import enveloped, inserted
 from windrow.spark.relations.time_varying_relation import columns_of
 
-__all__ = ["Shape", "Unchanged", "is_of_rows", "late_rows", "outputs", "tables_of"]
+__all__ = [
+    "FILE",
+    "Form",
+    "Shape",
+    "Unchanged",
+    "is_of_rows",
+    "late_rows",
+    "outputs",
+    "tables_of",
+    "written",
+]
+
+
+class Form(Protocol):
+    """The form of the output."""
+
+    def of(self, rows: pa.Table) -> pa.Table:
+        """The output for the rows in packets."""
+
 
 _ANNOUNCED_NOW = Times(EARLIER + 1, NEVER)
 
@@ -86,16 +108,30 @@ class Unchanged:
 _STREAMS = {"ISTREAM": 1, "DSTREAM": -1, "RSTREAM": 1}
 """The sign of the changes that are a stream's rows: those that enter or those that leave."""
 
+FILE = "file"
+"""The column with the name of a written file."""
+
 _FIRST = {"op": 2, **dict.fromkeys(_STREAMS, 1)}
 """The position of the query's first column in the output, if it is not the first."""
 
 
-def outputs(shape: Shape | Unchanged, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def outputs(form: Form, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The output for all rows of a task, under internal names."""
     tables = list(_of_kind("rows", batches))
     if tables:
-        made = shape.of(pa.concat_tables(tables))
+        made = form.of(pa.concat_tables(tables))
         yield from _numbered(made).to_batches()
+
+
+def written(form: Form, folder: Path, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Write the output for all rows of a task into a file of a folder; the name of the file."""
+    tables = list(_of_kind("rows", batches))
+    made = form.of(pa.concat_tables(tables)) if tables else None
+    if made is not None and made.num_rows:
+        folder.mkdir(parents=True, exist_ok=True)
+        name = f"{uuid.uuid4().hex}.parquet"  # other tries of the task may write too
+        pq.write_table(made, folder / name)
+        yield pa.RecordBatch.from_pydict({FILE: [name]})
 
 
 def is_of_rows(note: str) -> bool:

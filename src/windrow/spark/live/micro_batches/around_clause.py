@@ -30,7 +30,7 @@ from windrow.spark.live.operators.incremental_plan import IncrementalPlan, compu
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.session_streams import Stream
 
-__all__ = ["AroundClause", "chosen_of", "is_one_clause", "keyed_by", "why_not_one_clause"]
+__all__ = ["AroundClause", "Choice", "chosen_of", "is_one_clause", "keyed_by", "why_not_one_clause"]
 
 Choice: TypeAlias = Mapping[str, tuple[str, str | None]]
 """For each result column, the input column that it copies, and the field if it is one of a struct."""

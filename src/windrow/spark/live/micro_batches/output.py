@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -12,6 +14,7 @@ from windrow.punctuations import Pattern
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.micro_batches.live_context import LiveContext
 from windrow.spark.live.sinks.into_stream import IntoStream
+from windrow.spark.live.sinks.sink import FileSink
 from windrow.spark.logs.session_streams import Stream
 
 __all__ = ["RowsForSink", "RowsForStream", "write_output"]
@@ -24,12 +27,12 @@ class RowsForSink:
     Attributes
     ----------
     rows
-        In memory, or as a DataFrame.
+        In memory, as a DataFrame, or as what writes them into a file of a folder, for a :class:`FileSink`.
     schema
         The types and names of rows in memory; two columns may have the same name.
     """
 
-    rows: pa.Table | DataFrame
+    rows: pa.Table | DataFrame | Callable[[Path], Path | None]
     schema: StructType
 
 
@@ -72,6 +75,9 @@ def write_output(context: LiveContext, output: RowsForSink | RowsForStream, numb
         if into is not None:
             return into.write_table(rows, number)
     with context.gateway.translated():
+        if callable(rows):
+            assert isinstance(sink, FileSink)
+            return sink.write_file(rows, number)
         return sink.write(_frame_of(context, rows, output.schema), number) or 0
 
 

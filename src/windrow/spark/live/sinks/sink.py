@@ -18,6 +18,7 @@ from windrow.streams.durable_files import flush
 
 __all__ = [
     "Around",
+    "FileSink",
     "Files",
     "InFolder",
     "Memory",
@@ -89,6 +90,20 @@ class TableSink(Protocol):
 
     def write_table(self, rows: pa.Table, number: int) -> int:
         """Write the rows of a micro-batch; their number."""
+
+
+@runtime_checkable
+class FileSink(Protocol):
+    """A sink that also receives rows in Parquet files."""
+
+    def write_file(self, write: Callable[[Path], Path | None], number: int) -> int:
+        """Take the file of a micro-batch; the number of its rows.
+
+        Parameters
+        ----------
+        write
+            Writes a file into a folder, and returns its path; None without rows.
+        """
 
 
 class Around(Sink):
@@ -206,15 +221,29 @@ class Files(InFolder):
 
     def write_table(self, rows: pa.Table, number: int) -> int:
         """Write the file of a micro-batch, in Parquet."""
+
+        def write(pending: Path) -> Path | None:
+            if not rows.num_rows:
+                return None
+            pending.mkdir()
+            pq.write_table(rows, pending / "rows.parquet")
+            return pending / "rows.parquet"
+
+        return self.write_file(write, number)
+
+    def write_file(self, write: Callable[[Path], Path | None], number: int) -> int:
+        """Name the file of a micro-batch, in Parquet."""
         name = f"part-{number:09}"
         pending = _pending(self.folder, name)
-        if rows.num_rows:
-            pending.mkdir()
-            written = pending / "rows.parquet"
-            pq.write_table(rows, written)
-            _named(written, self.folder / f"{name}.parquet")
-            shutil.rmtree(pending, ignore_errors=True)
-        return int(rows.num_rows)
+        written = write(pending)
+        if written is None:
+            return 0
+        if not written.exists():
+            raise _not_shared(pending)
+        count = _count(written, "parquet")
+        _named(written, self.folder / f"{name}.parquet")
+        shutil.rmtree(pending, ignore_errors=True)
+        return count
 
 
 def takes_tables(sink: object) -> bool:
@@ -322,12 +351,16 @@ def written_to(folder: Path, pattern: str = "part-*.parquet") -> list[Path]:
     """
     found = list(folder.glob(pattern))
     if not found:
-        raise ExecutionError(
-            f"the driver cannot see the files that workers wrote in {folder.parent}",
-            condition="NOT_SHARED",
-            hint="use folders on a file system that the driver and all workers share, at the same path",
-        )
+        raise _not_shared(folder)
     return found
+
+
+def _not_shared(folder: Path) -> ExecutionError:
+    return ExecutionError(
+        f"the driver cannot see the files that workers wrote in {folder.parent}",
+        condition="NOT_SHARED",
+        hint="use folders on a file system that the driver and all workers share, at the same path",
+    )
 
 
 def console() -> Sink:

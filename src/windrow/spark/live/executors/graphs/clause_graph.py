@@ -19,12 +19,12 @@ from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.clauses.batch import Bound, BoundWindow
 from windrow.spark.live.executors.bucket_task import BucketTask
-from windrow.spark.live.executors.clause import BucketClause
+from windrow.spark.live.executors.clause import BucketClause, Chosen
 from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of
 from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
-from windrow.spark.live.executors.unpacking import Unchanged, outputs
+from windrow.spark.live.executors.unpacking import Form, Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
-from windrow.spark.live.micro_batches.around_clause import AroundClause, chosen_of
+from windrow.spark.live.micro_batches.around_clause import AroundClause
 from windrow.spark.live.operators.ended_partitions import closings_of
 from windrow.spark.live.plans.clause_plan import ClausePlan
 from windrow.spark.logs.session_streams import ROWTIME
@@ -74,12 +74,15 @@ class ClauseGraph(Graph):
         read = in_worker(lambda batches, _: outputs(Unchanged(), batches), self.plan.text)
         return self._around.after(map_in_arrow(packets, read, numbered(sql)).toDF(*sql.names))
 
-    def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
-        """The same for the rows of packets, in memory; None if Spark is needed for it."""
-        if self._around.chosen is None:
-            return None
-        schema = self._around.clause.kernel.growing.plan.result
-        return chosen_of(pa.concat_tables(tables or [schema.empty_table()]), self._around.chosen)
+    @property
+    def form(self) -> Form | None:
+        """Columns of the clause; None if the query does more than select."""
+        return None if self._around.chosen is None else Chosen(self._around.chosen)
+
+    @property
+    def nothing(self) -> pa.Table:
+        """The output without rows."""
+        return self.changes_of([self._around.clause.kernel.growing.plan.result.empty_table()])
 
     # -- what it is made of ----------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from windrow.spark.live.executors.graphs.programs import (
 )
 from windrow.spark.live.executors.onward_runs import EmitsOnward
 from windrow.spark.live.executors.packets import Graph, OnwardInput, RetainedInput, numbered
-from windrow.spark.live.executors.unpacking import Unchanged, outputs
+from windrow.spark.live.executors.unpacking import Form, Unchanged, outputs
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource, first_part
@@ -117,9 +117,15 @@ class EmitGraph(Graph):
         )
         return map_in_arrow(packets, read, numbered(sql)).toDF(*sql.names)
 
-    def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table:
-        """The same for the rows of packets, in memory."""
-        return pa.concat_tables(tables or [in_memory(self._output_schema).empty_table()])
+    @property
+    def form(self) -> Form:
+        """As buckets emit it."""
+        return Unchanged()
+
+    @property
+    def nothing(self) -> pa.Table:
+        """The output without rows."""
+        return in_memory(self._output_schema).empty_table()
 
     # -- what it is made of ----------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from windrow.spark.live.executors.graphs.programs import (
 )
 from windrow.spark.live.executors.onward_runs import WindowsOnward
 from windrow.spark.live.executors.packets import Graph, OnwardInput, RetainedInput, numbered
-from windrow.spark.live.executors.unpacking import Shape, outputs
+from windrow.spark.live.executors.unpacking import Form, Shape, outputs
 from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
@@ -191,14 +191,15 @@ class WindowGraph(Graph):
             return made
         return as_cql(made, columns_of(self.windowed.names), self.plan.scale)
 
-    def changes_of(self, tables: Sequence[pa.Table]) -> pa.Table | None:
-        """The same for the rows of packets, in memory; None if Spark is needed for it."""
-        shape = self._shape
-        if shape.form is None:
-            return None
-        if not tables:
-            return in_memory(shape.schema(self.windowed.result)).empty_table()
-        return shape.of(pa.concat_tables(tables))
+    @property
+    def form(self) -> Form | None:
+        """Changes in an envelope, or the rows of a stream; None if Spark makes the envelope."""
+        return None if self._shape.form is None else self._shape
+
+    @property
+    def nothing(self) -> pa.Table:
+        """The output without rows."""
+        return in_memory(self._shape.schema(self.windowed.result)).empty_table()
 
     @cached_property
     def _shape(self) -> Shape:
