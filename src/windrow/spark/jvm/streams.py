@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -15,7 +16,15 @@ from windrow.spark.jvm.bridge import class_of, items_of
 from windrow.spark.jvm.connect import of_connect
 from windrow.spark.jvm.files import options_of
 
-__all__ = ["RunningBatch", "RunningScan", "StreamedFiles", "await_sources", "running_batch", "streamed_files"]
+__all__ = [
+    "RunningBatch",
+    "RunningScan",
+    "StreamedFiles",
+    "are_local",
+    "await_sources",
+    "running_batch",
+    "streamed_files",
+]
 
 _PATIENCE = 10_000  # milliseconds; Spark itself waits as long for a process that it starts
 
@@ -40,6 +49,18 @@ def streamed_files(frame: DataFrame) -> StreamedFiles | None:
         return None
     source = plan.dataSource()
     return StreamedFiles(str(source.className()), options_of(source), bool(source.partitionColumns().size()))
+
+
+def are_local(frame: DataFrame) -> bool:
+    """Whether the sources of a streaming DataFrame read files of this machine; not on Connect."""
+    if of_connect(frame):
+        return False
+    default = str(frame.sparkSession._jsparkSession.sessionState().newHadoopConf().get("fs.defaultFS"))
+    leaves = items_of(frame._jdf.queryExecution().analyzed().collectLeaves())
+    sources = [leaf.dataSource() for leaf in leaves if leaf.nodeName() == "StreamingRelation"]
+    paths = [options_of(source).get("path", "") for source in sources]
+    schemes = [urlsplit(path).scheme or urlsplit(default).scheme for path in paths]
+    return len(sources) == len(leaves) and all(scheme == "file" for scheme in schemes)
 
 
 def await_sources(query: StreamingQuery) -> None:
@@ -86,6 +107,12 @@ class RunningBatch:
     def sources(self) -> list[str]:
         """The text in its plan for each source."""
         return [class_of(leaf) for leaf in items_of(self._execution.analyzed().collectLeaves())]
+
+    def files_of(self, count: int) -> list[list[str]]:
+        """The URIs of the files that each of the first sources reads, so many as `count`."""
+        rest = iter(self.scans)
+        found = [next(rest, None) if source == "LogicalRelation" else None for source in self.sources[:count]]
+        return [[] if scan is None else [uri for _, uri, _, _ in scan.files()] for scan in found]
 
     @property
     def scans(self) -> list[RunningScan]:

@@ -15,6 +15,7 @@ from windrow.spark.live.checkpoints.checkpoint import BUCKETS, CommittedBatch
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.judging import mark_of
+from windrow.spark.live.executors.marked_files import MarkedSources
 from windrow.spark.live.executors.packets import Graph
 from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
@@ -101,6 +102,7 @@ class ExecutorSteps(Steps[_Packets]):
         if BUCKETS in counts:  # of an earlier version, rows were divided once
             graph = replace(graph, buckets=counts[BUCKETS], exchanges=counts.get(_EXCHANGES, 1))
         self._graph = graph
+        self._marked_sources = MarkedSources(graph.streams, context.folder / "copies")
         self._tick_files = TickFiles(context.folder / "ticks") if self._graph.waits else None
 
     @property
@@ -117,11 +119,14 @@ class ExecutorSteps(Steps[_Packets]):
         """The output of the buckets."""
         assert frames is None
         ticks = None if self._tick_files is None else self._tick_files.arriving(context.spark)
-        return self._graph.packets(ticks, retains_malformed=context.retains_malformed)
+        return self._graph.packets(
+            ticks, retains_malformed=context.retains_malformed, sources=self._marked_sources
+        )
 
     @contextmanager
     def cached(self, batch: DataFrame) -> Iterator[DataFrame]:
         """The output of the buckets, which is computed once."""
+        self._marked_sources.copy_others(self._context.spark)
         own = self._context.own(batch).persist()
         try:
             yield own

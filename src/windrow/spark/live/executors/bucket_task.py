@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from windrow.kernels.dividing import DerivedKey
 from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store, StreamMark
+from windrow.spark.live.executors.marked_rows import MarkedFiles
 from windrow.streams import Ordering, WatermarkState
 from windrow.streams.entries import FOREVER
 
@@ -52,6 +53,8 @@ class TaskStream:
         The column of entries with punctuations; None without punctuations.
     timed_by
         The column of the stream with the rowtime, by its name in `columns`.
+    files
+        The files that tasks read themselves; None if Spark reads the entries.
     """
 
     name: str
@@ -66,6 +69,7 @@ class TaskStream:
     idle: int | None = None
     pattern: str | None = None
     timed_by: str | None = None
+    files: MarkedFiles | None = None
 
     @property
     def is_judged_by_all(self) -> bool:

@@ -27,6 +27,7 @@ from windrow.spark.live.executors.bucket_task import (
     Work,
 )
 from windrow.spark.live.executors.graphs.programs import Key
+from windrow.spark.live.executors.marked_files import MarkedSources
 from windrow.spark.live.executors.packing import BUCKET, DATA, LATE_AT, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
 from windrow.spark.live.executors.unpacking import FILE, Form, late_rows, tables_of, written
@@ -205,7 +206,13 @@ class Graph:
         names = map_in_arrow(packets.coalesce(1), write, f"{FILE} string").toArrow().column(0).to_pylist()
         return folder / names[0] if names else None
 
-    def packets(self, ticks: DataFrame | None = None, *, retains_malformed: bool = False) -> DataFrame:
+    def packets(
+        self,
+        ticks: DataFrame | None = None,
+        *,
+        retains_malformed: bool = False,
+        sources: MarkedSources | None = None,
+    ) -> DataFrame:
         """The output of the buckets for each micro-batch: `NOTE` and `DATA`.
 
         Parameters
@@ -214,9 +221,13 @@ class Graph:
             As for :meth:`entries`.
         retains_malformed
             Whether malformed entries are among it, for a side output; otherwise they are errors.
+        sources
+            Reads the files of the streams in tasks where it can, unless malformed entries are retained.
         """
         arriving = self._arriving(None, ticks)
         entries, task = self.of_entries(marked(arriving, self.streams) if retains_malformed else arriving)
+        if sources is not None and not retains_malformed:
+            entries, task = sources.marking(self._gateway, entries, task, ticks)
         task = replace(task, start=uuid.uuid4().hex)
         sql = self.plan.text
         packed = map_in_arrow(

@@ -19,6 +19,7 @@ from windrow.kernels.hashing import hashes
 from windrow.spark.live.executors.as_bytes import to_bytes
 from windrow.spark.live.executors.bucket_state import not_computed
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream
+from windrow.spark.live.executors.marked_rows import ROW, in_tables
 from windrow.spark.live.input.arrivals import VIOLATED, read_patterns
 from windrow.spark.live.input.entry_columns import TICKS
 from windrow.spark.logs.live_source import BOUND, PRODUCER, PTIME
@@ -53,8 +54,6 @@ INDEX = "__index"
 """The place of a row among the entries that its bucket judges."""
 LATE_AT = "__late_at"
 """The rowtime of a late row."""
-
-_ROWS_AT_ONCE = 1 << 18
 
 Ints = npt.NDArray[np.int64]
 Order = list[Any]
@@ -91,7 +90,7 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
     """
     read: dict[tuple[int, str], _Read] = {}
     counted = 0
-    for table in _tables(batches):
+    for table in in_tables(batches):
         for order, entries in _parts(task, table, number):
             part, malformed = _sound(task, entries)
             if malformed is not None:
@@ -104,12 +103,9 @@ def pack(task: BucketTask, batches: Iterable[pa.RecordBatch], number: int) -> It
             if ticks:
                 known = read.setdefault((TICKS, json.dumps(order)), _Read())
                 known.ptime = max(known.ptime, *ticks)
-            for place in range(len(task.streams)):
-                rows = _of_stream(task, place, part)
-                if not rows.num_rows:
-                    continue
-                known = read.setdefault((place, json.dumps(order)), _Read())
-                for packet in _packed(task, place, rows, known, order, counted):
+            for place, own, rows in _of_streams(task, order, part):
+                known = read.setdefault((place, json.dumps(own)), _Read())
+                for packet in _packed(task, place, rows, known, own, counted):
                     counted += 1
                     yield packet
     notes_of = [
@@ -140,19 +136,6 @@ def _sound(task: BucketTask, entries: pa.Table) -> tuple[pa.Table, pa.Table | No
     return entries.filter(marks.is_null()), pa.Table.from_arrays(reported.flatten(), names=names)
 
 
-def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches, with small ones combined."""
-    waiting, rows = list[pa.RecordBatch](), 0
-    for batch in batches:
-        waiting.append(batch)
-        rows += batch.num_rows
-        if rows >= _ROWS_AT_ONCE:
-            yield pa.Table.from_batches(waiting)
-            waiting, rows = [], 0
-    if rows:
-        yield pa.Table.from_batches(waiting)
-
-
 def _parts(task: BucketTask, table: pa.Table, number: int) -> Iterator[tuple[Order, pa.Table]]:
     """The entries of each part of a file, with their order; all of them if there are no files."""
     if not task.origin:
@@ -181,6 +164,22 @@ def _ticks_in(task: BucketTask, table: pa.Table) -> list[int]:
 def _ptimes(task: BucketTask, entries: pa.Table) -> list[int]:
     """The last processing time of each stream's entries; 0 for none."""
     return [pc.max(entries.column(stream.ptime)).as_py() or 0 for stream in task.streams]
+
+
+def _of_streams(task: BucketTask, order: Order, part: pa.Table) -> Iterator[tuple[int, Order, pa.Table]]:
+    """The entries of each stream in a part, or those of the row groups of which the part has markers."""
+    for place, stream in enumerate(task.streams):
+        rows = _of_stream(task, place, part)
+        if not rows.num_rows:
+            continue
+        if stream.files is None:
+            yield place, order, rows
+            continue
+        _, _, uri, _ = order
+        ptime = rows.column(stream.ptime)[0]
+        for group, entries in stream.files.rows(uri, set(rows.column(ROW).to_pylist())):
+            ptimes = pa.repeat(ptime, entries.num_rows)
+            yield place, [*order, group], entries.append_column(stream.ptime, ptimes)
 
 
 def _of_stream(task: BucketTask, place: int, table: pa.Table) -> pa.Table:
