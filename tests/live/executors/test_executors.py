@@ -16,7 +16,7 @@ from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
 from windrow.kernels import operator_state
 from windrow.spark.live import hosts
-from windrow.spark.live.executors import onward, packing
+from windrow.spark.live.executors import marked_rows, onward
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graphs import window_graph
 from windrow.spark.live.executors.packing import DATA, NOTE
@@ -132,7 +132,7 @@ def small():
     """Groups are stored in place of few rows, and packets have few."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(operator_state, "ROWS_BEFORE_STATE", 1)
-        for module in (onward, packing):
+        for module in (onward, marked_rows):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield
 

@@ -23,7 +23,7 @@ from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
 from windrow.kernels import operator_state
 from windrow.spark.live.executors import bucket as buckets_of
-from windrow.spark.live.executors import emitting, onward, packing
+from windrow.spark.live.executors import emitting, marked_rows, onward
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.graphs.graph import graph_of
@@ -221,7 +221,7 @@ def small():
         patch.setattr(operator_state, "ROWS_BEFORE_STATE", 1)
         patch.setattr(emitting, "FINAL_FROM", 1)
         patch.setattr(emitting, "SPARE", 1)
-        for module in (onward, packing):
+        for module in (onward, marked_rows):
             patch.setattr(module, "_ROWS_AT_ONCE", 2)
         yield
 

@@ -25,7 +25,7 @@ from windrow.spark.live.micro_batches.output import RowsForSink
 from windrow.spark.live.micro_batches.query_steps import Advanced, Retained, Steps
 from windrow.spark.live.plans.emit_queries import EmittedPlan
 from windrow.spark.live.reports.state_table import QueryState, RetainedRowsOf, state_of, timed_state_of
-from windrow.spark.live.sinks.sink import FileSink, TableSink
+from windrow.spark.live.sinks.sink import Files, TableSink
 from windrow.spark.runtime.settings import STATE_STORE
 from windrow.streams import Position
 from windrow.streams.admission.parts import Refused
@@ -196,7 +196,7 @@ class ExecutorSteps(Steps[_Packets]):
             tables = [from_bytes(data) for data in packets.rows if data is not None]
             if len(tables) == len(packets.rows):
                 return RowsForSink(graph.changes_of(tables), graph.result)
-            if isinstance(self._sink, FileSink):
+            if isinstance(self._sink, Files):
                 return RowsForSink(partial(graph.written, packets.batch), graph.result)
         return RowsForSink(graph.changes(packets.batch), graph.result)
 

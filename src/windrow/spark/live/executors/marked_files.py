@@ -46,9 +46,11 @@ class MarkedSources:
         self._streams, self._folder = streams, folder
 
     def marking(
-        self, gateway: Gateway, entries: DataFrame, task: BucketTask, ticks: DataFrame | None
+        self, gateway: Gateway, entries: DataFrame, task: BucketTask, ticks: DataFrame | None, most: int
     ) -> tuple[DataFrame, BucketTask]:
-        """Markers in place of entries, and the task that reads them; the same if Spark must read entries."""
+        """Markers in place of entries, in `most` tasks at most, and the description for tasks; the arguments
+        if Spark must read entries.
+        """
         shutil.rmtree(self._folder, ignore_errors=True)
         known = list[MarkedFiles]()
         for (_, _, stream), read in zip(self._streams, task.streams, strict=True):
@@ -64,7 +66,7 @@ class MarkedSources:
             assert task.tick is not None
             wanted.append(task.tick)
         streams = tuple(replace(one, files=of) for one, of in zip(task.streams, known, strict=True))
-        return in_one(parts).select(*wanted), replace(task, streams=streams)
+        return in_one(parts).select(*wanted).coalesce(most), replace(task, streams=streams)
 
     def copy_others(self, spark: SparkSession) -> None:
         """Let Spark copy the files of the running micro-batch that Arrow may read differently."""

@@ -227,7 +227,7 @@ class Graph:
         arriving = self._arriving(None, ticks)
         entries, task = self.of_entries(marked(arriving, self.streams) if retains_malformed else arriving)
         if sources is not None and not retains_malformed:
-            entries, task = sources.marking(self._gateway, entries, task, ticks)
+            entries, task = sources.marking(self._gateway, entries, task, ticks, self.buckets)
         task = replace(task, start=uuid.uuid4().hex)
         sql = self.plan.text
         packed = map_in_arrow(

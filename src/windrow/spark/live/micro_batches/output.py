@@ -14,7 +14,7 @@ from windrow.punctuations import Pattern
 from windrow.spark.collected import frame_of_collected
 from windrow.spark.live.micro_batches.live_context import LiveContext
 from windrow.spark.live.sinks.into_stream import IntoStream
-from windrow.spark.live.sinks.sink import FileSink
+from windrow.spark.live.sinks.sink import Files, write_file
 from windrow.spark.logs.session_streams import Stream
 
 __all__ = ["RowsForSink", "RowsForStream", "write_output"]
@@ -27,7 +27,7 @@ class RowsForSink:
     Attributes
     ----------
     rows
-        In memory, as a DataFrame, or as what writes them into a file of a folder, for a :class:`FileSink`.
+        In memory, as a DataFrame, or as what writes them into a file of a folder, for a sink of files.
     schema
         The types and names of rows in memory; two columns may have the same name.
     """
@@ -76,8 +76,8 @@ def write_output(context: LiveContext, output: RowsForSink | RowsForStream, numb
             return into.write_table(rows, number)
     with context.gateway.translated():
         if callable(rows):
-            assert isinstance(sink, FileSink)
-            return sink.write_file(rows, number)
+            assert isinstance(sink, Files)
+            return write_file(rows, sink.folder, number)
         return sink.write(_frame_of(context, rows, output.schema), number) or 0
 
 

@@ -18,7 +18,6 @@ from windrow.streams.durable_files import flush
 
 __all__ = [
     "Around",
-    "FileSink",
     "Files",
     "InFolder",
     "Memory",
@@ -29,6 +28,7 @@ __all__ = [
     "console",
     "takes_tables",
     "uri",
+    "write_file",
     "write_one",
     "written_to",
 ]
@@ -90,20 +90,6 @@ class TableSink(Protocol):
 
     def write_table(self, rows: pa.Table, number: int) -> int:
         """Write the rows of a micro-batch; their number."""
-
-
-@runtime_checkable
-class FileSink(Protocol):
-    """A sink that also receives rows in Parquet files."""
-
-    def write_file(self, write: Callable[[Path], Path | None], number: int) -> int:
-        """Take the file of a micro-batch; the number of its rows.
-
-        Parameters
-        ----------
-        write
-            Writes a file into a folder, and returns its path; None without rows.
-        """
 
 
 class Around(Sink):
@@ -229,26 +215,33 @@ class Files(InFolder):
             pq.write_table(rows, pending / "rows.parquet")
             return pending / "rows.parquet"
 
-        return self.write_file(write, number)
-
-    def write_file(self, write: Callable[[Path], Path | None], number: int) -> int:
-        """Name the file of a micro-batch, in Parquet."""
-        name = f"part-{number:09}"
-        pending = _pending(self.folder, name)
-        written = write(pending)
-        if written is None:
-            return 0
-        if not written.exists():
-            raise _not_shared(pending)
-        count = _count(written, "parquet")
-        _named(written, self.folder / f"{name}.parquet")
-        shutil.rmtree(pending, ignore_errors=True)
-        return count
+        return write_file(write, self.folder, number)
 
 
 def takes_tables(sink: object) -> bool:
     """Whether a sink also receives rows in memory."""
     return sink.format == "parquet" if isinstance(sink, Files) else isinstance(sink, TableSink)
+
+
+def write_file(write: Callable[[Path], Path | None], folder: Path, number: int) -> int:
+    """Write the Parquet file of a micro-batch into a folder, atomically; the number of its rows.
+
+    Parameters
+    ----------
+    write
+        Writes a file into a folder that it makes, and returns its path; None without rows.
+    """
+    name = f"part-{number:09}"
+    pending = _pending(folder, name)
+    written = write(pending)
+    if written is None:
+        return 0
+    if not written.exists():
+        raise _not_shared(pending)
+    count = _count(written, "parquet")
+    _named(written, folder / f"{name}.parquet")
+    shutil.rmtree(pending, ignore_errors=True)
+    return count
 
 
 def write_one(rows: DataFrame, folder: Path, name: str, format: str) -> int:  # noqa: A002 - as Spark's
