@@ -64,7 +64,7 @@ def task_of(kernel, rows, lag, count):
     fragment = ProgramFragment(0, (0,), rows.schema, {0: frozenset(columns)}, chosen=tuple(columns))
     waiting = rows.schema.append(pa.field(ROWTIME, pa.int64()))
     rising = tuple(kernel.rising)
-    work = BucketClause(kernel, Program((), (fragment,)), waiting, (ROWTIME, *rising))
+    work = BucketClause(kernel, Program((), (fragment,)), waiting, (ROWTIME, *rising), "w", {})
     stream = TaskStream("s", 0, Ordering.lagging(lag), 1, _AT, _ARRIVED, _BOUND, columns)
     side = TaskSide(0, columns, kernel.growing.partition, True)
     task = BucketTask("query", (stream,), (side,), work, (), None, None, tuple(range(count)))
