@@ -54,23 +54,23 @@ def answer(spark: SparkSession, case: Case, mode: Mode) -> Answer:
     A log is given as the table of its rows: with all bounds at +∞ that is what it means. In batch, patterns
     are also found in slices and as on a stream.
     """
-    with _asked(spark, case, mode) as session, matches_in_parts() if mode == "batch" else nullcontext():
+    with asked(spark, case, mode) as session, matches_in_parts() if mode == "batch" else nullcontext():
         return _collect(_relation(session, case).df)
 
 
 def plan_of(spark: SparkSession, case: Case) -> str:
     """What EXPLAIN says of the case's query."""
-    with _asked(spark, case, "batch") as session:
+    with asked(spark, case, "batch") as session:
         return _relation(session, case).plan()
 
 
 @contextmanager
-def _asked(spark: SparkSession, case: Case, mode: Mode) -> Iterator[windrow.Session]:
+def asked(spark: SparkSession, case: Case, mode: Mode) -> Iterator[windrow.Session]:
     """A session with what the case's query reads."""
     with _settings(spark, _wanted(case, interpreted=mode == "reference")), _clean_catalogue(spark):
         session = windrow.Session(spark, execution=mode)
-        for table in _tables(case):
-            session.register(table.name, _frame(spark, table))
+        for table in tables_of(case):
+            session.register(table.name, frame_of(spark, table))
         for statement in case.setup:
             session.sql(statement)
         yield session
@@ -79,8 +79,8 @@ def _asked(spark: SparkSession, case: Case, mode: Mode) -> Iterator[windrow.Sess
 def twin_answer(spark: SparkSession, case: Case, twin: Twin) -> Answer:
     """What plain Spark answers to one of the case's twins."""
     with _settings(spark, _wanted(case, interpreted=True)), _clean_catalogue(spark):
-        for table in _tables(case):
-            _frame(spark, table).createOrReplaceTempView(table.name)
+        for table in tables_of(case):
+            frame_of(spark, table).createOrReplaceTempView(table.name)
         return _collect(spark.sql(twin.sql))
 
 
@@ -131,12 +131,12 @@ def _relation(session: windrow.Session, case: Case) -> windrow.Relation:
     return session.sql(case.query)
 
 
-def _tables(case: Case) -> Iterator[Table]:
+def tables_of(case: Case) -> Iterator[Table]:
     yield from case.tables
     yield from (log.table() for log in case.logs)
 
 
-def _frame(spark: SparkSession, table: Table) -> DataFrame:
+def frame_of(spark: SparkSession, table: Table) -> DataFrame:
     rows = [
         tuple(to_spark(value, field.dataType) for value, field in zip(row, table.schema.fields, strict=True))
         for row in table.rows

@@ -19,7 +19,7 @@ from windrow.spark.live.executors.onward import advanced_onward, bucket_of
 from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
 from windrow.spark.logs.live_source import PTIME
 
-__all__ = ["LAG_AND_CUTS", "Stored", "in_buckets"]
+__all__ = ["LAG_AND_CUTS", "Stored", "in_buckets", "tabled"]
 
 LAG_AND_CUTS = (
     st.sampled_from(LAGS),
@@ -54,8 +54,13 @@ class Stored:
         del self.bytes[name, number]
 
 
+def tabled(entries, _):
+    """Entries of random logs as a table."""
+    return table(entries)
+
+
 def in_buckets(
-    spark, plan, logs, cuts, parts, count, forget, again, *, envelope="diff", times=None, as_table=table
+    spark, plan, logs, cuts, parts, count, forget, again, *, envelope="diff", times=None, as_table=tabled
 ):
     """What the buckets give, micro-batch by micro-batch: the rows, and the last account of each bucket.
 
@@ -70,14 +75,14 @@ def in_buckets(
     times
         When entries come, by the number of the micro-batch; also when it is ticked, if it waits for that.
     as_table
-        Makes a table of entries.
+        Makes a table of entries of a stream.
     """
     graph, stores, tables, accounts = graph_of(plan, count, envelope), {}, [], {}
     for number, (low, high) in enumerate(pairwise([0.0, *sorted(cuts), 1.0])):
         frames = {}
         for _, name, stream in graph.streams:
             part = logs[name][round(low * len(logs[name])) : round(high * len(logs[name]))]
-            frames[name] = spark.createDataFrame(as_table(part)).select(*stream.live.columns)
+            frames[name] = spark.createDataFrame(as_table(part, name)).select(*stream.live.columns)
             if times is not None:
                 frames[name] = frames[name].withColumn(PTIME, F.lit(times(number)).cast("bigint"))
         ticks = None

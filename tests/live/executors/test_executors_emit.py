@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark.sql import functions as F
 
-from tests.live.buckets import LAG_AND_CUTS, Stored, in_buckets
+from tests.live.buckets import LAG_AND_CUTS, Stored, in_buckets, tabled
 from tests.live.emit_queries import BEGIN, EACH, counted, cut, recorded
 from tests.live.executors.test_executors import declared, one_producer
 from tests.live.random_logs import COLUMNS, entry, table
@@ -166,7 +166,7 @@ def is_ticked(plan):
     return plan.delay or any(plan.catalog.streams[name].live.idle for name in plan.streams)
 
 
-def on_driver(spark, plan, folder, batches, kills, envelope, as_table=table):
+def on_driver(spark, plan, folder, batches, kills, envelope, as_table=tabled):
     """What the driver gives for the micro-batches of each stream."""
 
     def frames(number):
@@ -174,7 +174,9 @@ def on_driver(spark, plan, folder, batches, kills, envelope, as_table=table):
             when = F.lit(moment(number)).cast("bigint")
             found = {"": spark.range(1).select(when.alias("tick"))} if is_ticked(plan) else {}
             for _, name, stream in steps.streams():
-                made = spark.createDataFrame(as_table(batches[name][number])).select(*stream.live.columns)
+                made = spark.createDataFrame(as_table(batches[name][number], name)).select(
+                    *stream.live.columns
+                )
                 found[name] = made.withColumn(PTIME, when)
             return found
 
@@ -186,7 +188,7 @@ def on_driver(spark, plan, folder, batches, kills, envelope, as_table=table):
     )
 
 
-def on_executors(spark, plan, logs, cuts, parts, count, forget, again, envelope, as_table=table):
+def on_executors(spark, plan, logs, cuts, parts, count, forget, again, envelope, as_table=tabled):
     """The same of the buckets: rows and late rows of each micro-batch, and the last accounts."""
     graph, given_, accounts = in_buckets(
         spark,
@@ -239,7 +241,7 @@ def agree(
     again,
     envelope=None,
     declare=declared,
-    as_table=table,
+    as_table=tabled,
 ):
     """Compare the hosts."""
     plan = declare(spark, folder, logs, lag).sql(query).live

@@ -91,7 +91,7 @@ LOG = [
 ]
 
 
-def as_table(entries):
+def as_table(entries, _=None):
     columns = list(zip(*entries, strict=True)) or [()] * 6
     plain = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=False)]
     return pa.table([*plain, pa.array(columns[5], pa.string())], names=[*SCHEMA.names, "said"])
