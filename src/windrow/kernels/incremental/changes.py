@@ -15,13 +15,15 @@ from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 __all__ = ["changes", "exceeding", "netted"]
 
 
-def changes(rows: pa.Table, times: Times) -> pa.Table:
+def changes(rows: pa.Table, times: Times, sign: int | None = None) -> pa.Table:
     """The rows that enter and leave in a micro-batch, with `AT` and the count `DIFF`, +1 or −1.
 
     Parameters
     ----------
     rows
         With `ENTER` and `LEAVE`, which are left out of the output.
+    sign
+        1 for those that enter alone, −1 for those that leave.
     """
     enter, leave = rows.column(ENTER).to_numpy(), rows.column(LEAVE).to_numpy()
     others = rows.drop_columns([ENTER, LEAVE])
@@ -29,6 +31,8 @@ def changes(rows: pa.Table, times: Times) -> pa.Table:
     leaves = leave != NEVER
     parts = []
     for which, instants, diff in ((leaves, leave, -1), (enters, enter, 1)):
+        if sign not in (None, diff):
+            continue
         moving, at = chosen(others, which), pa.array(instants[which])
         counts = pa.array(np.full(len(at), diff, np.int64))
         parts.append(

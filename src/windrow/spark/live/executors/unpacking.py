@@ -73,7 +73,7 @@ class Shape:
 
     def of(self, rows: pa.Table) -> pa.Table:
         """The output for rows with `ENTER` and `LEAVE`."""
-        found = changes(rows, _ANNOUNCED_NOW)
+        found = changes(rows, _ANNOUNCED_NOW, _STREAMS.get(self.form or "") if self.is_net else None)
         columns = [*(found.column(name) for name in self.chosen), found.column(AT), found.column(DIFF)]
         found = pa.Table.from_arrays(columns, names=[*columns_of(self.names), AT, DIFF])
         found = found if self.is_net else netted(found)

@@ -247,14 +247,15 @@ class WindowedRelation:
 
     def _changes(self, states: Mapping[str, InputState], times: Times, origin: int) -> pa.Table:
         windowed = self._windowed
-        rows = self._flowed(states, times, origin)
-        found = self._chosen(changes(rows, times), self._operators.columns)
+        rows, is_net = self._flowed(states, times, origin), windowed.flow.is_net and not windowed.using
+        one = windowed.sign if is_net and windowed.kind in ("ISTREAM", "DSTREAM") else None
+        found = self._chosen(changes(rows, times, one), self._operators.columns)
         if windowed.kind == "RSTREAM":
             if windowed.is_of_one_instant:
                 return found
             retained = [states[side.name].retained for side in windowed.sides]
             return self._standing.advance(found, instants_of(retained, times))
-        found = found if windowed.flow.is_net and not windowed.using else netted(found, self._compared(found))
+        found = found if is_net else netted(found, self._compared(found))
         if not windowed.using:
             return found
         return exceeding(found, windowed.using, windowed.sign, self._compared(found))
