@@ -39,7 +39,7 @@ def test_each_row_group_is_read_by_one_task(tmp_path, sizes, tasks, random):
             first += size
     every, marked_rows.EVERY = marked_rows.EVERY, 4
     try:
-        files = MarkedFiles(schema, {"v": "v"}, {}, None, tmp_path / "copies")
+        files = MarkedFiles(schema, {"v": "v"}, {}, None, tmp_path / "copies", 0)
         markers = [set() for _ in range(tasks)]
         for row in range(0, first, 4):
             random.choice(markers).add(row)
@@ -52,10 +52,13 @@ def test_each_row_group_is_read_by_one_task(tmp_path, sizes, tasks, random):
 
 def test_a_file_of_other_columns_without_a_copy_is_an_error(tmp_path):
     pq.write_table(pa.table({"w": [1]}), tmp_path / "rows.parquet")
-    files = MarkedFiles(pa.schema([("v", pa.int64())]), {"v": "v"}, {}, None, tmp_path / "copies")
-    with pytest.raises(ExecutionError) as raised:
-        list(files.rows(f"file://{tmp_path}/rows.parquet", {0}))
-    assert raised.value.condition == "UNREADABLE_FILE"
+    files = MarkedFiles(pa.schema([("v", pa.int64())]), {"v": "v"}, {}, None, tmp_path / "copies", 0)
+    for markers in ({0}, {8192}):
+        with pytest.raises(ExecutionError, match="its columns differ") as raised:
+            list(files.rows(f"file://{tmp_path}/rows.parquet", markers))
+        assert raised.value.condition == "UNREADABLE_FILE"
+    with pytest.raises(ExecutionError, match="it is missing"):
+        list(files.rows(f"file://{tmp_path}/gone.parquet", {8192}))
 
 
 @pytest.fixture(scope="module")
@@ -172,3 +175,32 @@ def test_a_task_writes_the_file_of_a_micro_batch(start, tmp_path, monkeypatch):
     assert {path.name for path in folder.iterdir()} == {
         ".checkpoint", *(f"part-{number:09}.parquet" for number in whole)
     }  # fmt: skip
+
+
+def test_directories_have_values_and_names_are_no_patterns(spark, tmp_path):
+    """Two streams over a folder: of one, `w` is in names of directories; the other has another column."""
+    for at, name in enumerate(["w=1/a[1].parquet", "w=2/a1.parquet"]):
+        path = tmp_path / "in" / name
+        path.parent.mkdir(parents=True)
+        time = pa.array([at * 10**6], pa.timestamp("us", "UTC"))
+        pq.write_table(pa.table({"k": [str(at)], "ts": time}), path)
+        os.utime(path, (1_000_000_000 + at, 1_000_000_000 + at))
+    session = Session(spark)
+    for name, column in (("s", "w INT"), ("t", "u INT")):
+        rows = spark.readStream.schema(f"k STRING, ts TIMESTAMP, {column}").parquet(str(tmp_path / "in"))
+        session.stream(name, rows, rowtime="ts")
+    memory = Memory()
+    before = spark.conf.get("spark.windrow.live.host", None)
+    spark.conf.set("spark.windrow.live.host", "executors")
+    try:
+        query = session.sql(
+            "SELECT ISTREAM(s.k, s.w, t.u) FROM s [RANGE 1 DAY], t [RANGE 1 DAY] WHERE s.k = t.k"
+        ).start(memory, checkpoint=tmp_path / "checkpoint")
+        query.process_all_available()
+        query.stop()
+    finally:
+        spark.conf.unset("spark.windrow.live.host") if before is None else spark.conf.set(
+            "spark.windrow.live.host", before
+        )
+    found = [(row["k"], row["w"], row["u"]) for rows in memory.batches.values() for row in rows.to_pylist()]
+    assert sorted(found) == [("0", 1, None)]  # the other is not before the watermark yet

@@ -22,6 +22,7 @@ __all__ = [
     "StreamedFiles",
     "are_local",
     "await_sources",
+    "root_of",
     "running_batch",
     "streamed_files",
 ]
@@ -61,6 +62,13 @@ def are_local(frame: DataFrame) -> bool:
     paths = [options_of(source).get("path", "") for source in sources]
     schemes = [urlsplit(path).scheme or urlsplit(default).scheme for path in paths]
     return len(sources) == len(leaves) and all(scheme == "file" for scheme in schemes)
+
+
+def root_of(frame: DataFrame) -> str | None:
+    """The folder of a stream of files, below which directories may have values; None for a pattern."""
+    leaves = items_of(frame._jdf.queryExecution().analyzed().collectLeaves())
+    path = str(options_of(leaves[0].dataSource()).get("path", ""))
+    return None if not path or set(path) & set("{}[]*?\\") else path
 
 
 def await_sources(query: StreamingQuery) -> None:

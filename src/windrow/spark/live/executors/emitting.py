@@ -301,6 +301,9 @@ class Emitting:
             [history for name, history in self.reached(self.known).items() if name in streams]
         )
         self.known = {name: history[-1:] for name, history in self.known.items()}
+        if self.punctuation is not None and self.frontier is not None:
+            oldest = self._oldest
+            self.punctuation.fold(self.frontier if oldest is None else oldest)
         if not self._retains_rows or self.frontier is None:
             return
         mark = watermark[-1][1] if watermark else None
@@ -311,14 +314,16 @@ class Emitting:
                 over = droppable.of(retained.rows, mark, self.punctuation, self.frontier)
                 one.state = replace(one.state, retained=retained.where(~over))
                 self._left[at] = len(one.state.retained)
-        firsts = [pc.min(one.state.retained.rows.column(ARRIVED)).as_py() for one in self.windows]
-        oldest = min((first for first in firsts if first is not None), default=None)
-        self._forget_marks(oldest)
-        if self.punctuation is not None:
-            self.punctuation.fold(self.frontier if oldest is None else oldest)
+        self._forget_marks(self._oldest)
         if self._processed > 2 * sum(len(one.state.retained) for one in self.windows) + SPARE:
             self.run.empty()
             self.again(None)
+
+    @property
+    def _oldest(self) -> int | None:
+        """When the first of the retained rows arrived."""
+        firsts = [pc.min(one.state.retained.rows.column(ARRIVED)).as_py() for one in self.windows]
+        return min((first for first in firsts if first is not None), default=None)
 
     def _forget_marks(self, first: int | None) -> None:
         """Drop the watermark changes of each stream before a processing time, except the last one."""

@@ -52,6 +52,10 @@ class MarkedFiles:
         The column of entries with the producer, and its name in the files; None without.
     copies
         The folder with the copies.
+    stream
+        The number of the stream.
+    root
+        The folder of the stream; directories below it may have values. Empty if it is unknown.
     """
 
     kinds: pa.Schema
@@ -59,10 +63,15 @@ class MarkedFiles:
     ticks: Mapping[str, str]
     producer: tuple[str, str] | None
     copies: Path
+    stream: int
+    root: str = ""
 
     def footer(self, path: str) -> Footer | None:
-        """The footer of a file, if Arrow reads the same from it as Spark."""
-        found = footers_of([path])
+        """The footer of a file, if Arrow reads the same from it as Spark, which may take values from the
+        names of directories.
+        """
+        has_values = "=" in str(Path(path).parent).removeprefix(self.root)
+        found = None if has_values else footers_of([path])
         if found is None or says_the_same(
             found[0], dict(zip(self.kinds.names, self.kinds.types, strict=True))
         ):
@@ -71,7 +80,7 @@ class MarkedFiles:
 
     def copy_of(self, path: str) -> Path:
         """The path of the copy of a file."""
-        return self.copies / f"{hashlib.sha256(path.encode()).hexdigest()}.parquet"
+        return self.copies / f"{hashlib.sha256(f'{self.stream} {path}'.encode()).hexdigest()}.parquet"
 
     def rows(self, uri: str, markers: Collection[int]) -> Iterator[tuple[int, pa.Table]]:
         """The entries for which a task has markers, with the number of their row group; in order.
@@ -84,20 +93,26 @@ class MarkedFiles:
         path = local_path(uri)
         footer = self.footer(path)
         groups = [] if footer is None else _marked(footer, markers)
-        if footer is None and 0 in markers:
-            footer = self.footer(str(self.copy_of(path)))
-            if footer is None:
-                raise ExecutionError(
-                    f"cannot read {path}: its columns differ from those of the stream",
-                    condition="UNREADABLE_FILE",
-                    hint="SET spark.windrow.read.files = false, and start the query with its checkpoint",
-                )
-            groups = list(footer.groups)
+        if footer is None:
+            footer = self._copied(path)
+            groups = list(footer.groups) if 0 in markers else []
         for group in groups:
-            assert footer is not None
             part = FilePart(footer.path, (group,), footer.size, footer.changed_ns)
             for table in in_tables(self._scan.rows_of([part])):
                 yield group, self._entries(table)
+
+    def _copied(self, path: str) -> Footer:
+        """The footer of the copy of a file."""
+        found = footers_of([str(self.copy_of(path))])
+        if found is not None:
+            return found[0]
+        exists = Path(path).exists()
+        why = "it is torn, or its columns differ from those of the stream" if exists else "it is missing"
+        raise ExecutionError(
+            f"cannot read {path}: {why}",
+            condition="UNREADABLE_FILE",
+            hint="SET spark.windrow.read.files = false, and start the query with its checkpoint",
+        )
 
     @property
     def _scan(self) -> FileScan:

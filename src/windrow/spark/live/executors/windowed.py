@@ -199,8 +199,8 @@ class Windowed:
         """Rows with `ENTER` and `LEAVE`; as output, those present before enter at `EARLIER`."""
         marks = (watermarks_in(self.task.streams, one) for one in (moment.before, moment.marks))
         closes = self.closed.take(moment.number, moment.number - 1, *marks)
-        found = self._advanced(moment, account)
-        if (closes or self._may_be_final) and self.work.closing is not None and self.frontier is not None:
+        found, self._may_be_final = self._advanced(moment, account), self._may_be_final or closes
+        if self._may_be_final and self.work.closing is not None and self.frontier is not None:
             self._drop_closed(self.work.closing, self.frontier)
         return found
 
