@@ -382,9 +382,9 @@ class _Run:
     def workers(self) -> list[int]:
         """The Python processes that the Java machine has started."""
         assert self.process is not None
-        return [
-            pid for pid in tree(self.process.pid) if pid != self.process.pid and "-m pyspark" in command(pid)
-        ]
+        named = ("-m pyspark", "worker_daemon")  # Spark's, and that of executors on which workers own buckets
+        below = [pid for pid in tree(self.process.pid) if pid != self.process.pid]
+        return [pid for pid in below if any(name in command(pid) for name in named)]
 
     def remember(self) -> None:
         """That processes may outlive the one that is killed."""
