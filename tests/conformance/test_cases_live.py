@@ -19,7 +19,7 @@ from tests.live.stepping import in_micro_batches, total
 from windrow import Session
 from windrow.errors import NotSupportedError, WindrowError
 from windrow.spark.live.executors.graphs.graph import graph_of, why_not
-from windrow.spark.live.executors.packing import DATA, NOTE
+from windrow.spark.live.executors.input.packing import DATA, NOTE
 from windrow.spark.live.plans.live_plan import ContinuousPlan
 from windrow.streams import FOREVER
 

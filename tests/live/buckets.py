@@ -15,8 +15,8 @@ from windrow.spark.live.executors import onward as onward_of
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.graphs.graph import graph_of
+from windrow.spark.live.executors.input.packing import BUCKET, DATA, NOTE, pack
 from windrow.spark.live.executors.onward import advanced_onward, bucket_of
-from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
 from windrow.spark.logs.live_source import PTIME
 
 __all__ = ["LAG_AND_CUTS", "Stored", "in_buckets", "tabled"]

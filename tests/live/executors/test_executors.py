@@ -16,10 +16,11 @@ from windrow import Memory, Session
 from windrow.errors import InputError, NotSupportedError, UsageError, WindrowError
 from windrow.kernels import operator_state
 from windrow.spark.live import hosts
-from windrow.spark.live.executors import marked_rows, onward
+from windrow.spark.live.executors import onward
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
 from windrow.spark.live.executors.graphs import window_graph
-from windrow.spark.live.executors.packing import DATA, NOTE
+from windrow.spark.live.executors.input import marked_rows
+from windrow.spark.live.executors.input.packing import DATA, NOTE
 from windrow.spark.live.hosts import micro_batches_of
 from windrow.spark.live.micro_batches.windowed_steps import WindowedSteps
 from windrow.streams import FOREVER

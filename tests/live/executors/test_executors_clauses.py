@@ -25,7 +25,7 @@ from windrow.kernels.advance import retained_rows
 from windrow.kernels.incremental import chunking
 from windrow.spark.live import hosts
 from windrow.spark.live.executors.bucket_steps import ExecutorSteps
-from windrow.spark.live.executors.packing import DATA, NOTE
+from windrow.spark.live.executors.input.packing import DATA, NOTE
 from windrow.spark.live.hosts import micro_batches_of
 from windrow.streams import FOREVER
 

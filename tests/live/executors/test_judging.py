@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream
+from windrow.spark.live.executors.input.packing import BUCKET, DATA, NOTE, pack
 from windrow.spark.live.executors.judging import Admission, begun_mark, mark_of
-from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE, pack
 from windrow.streams import Decision, EntryKind, Ordering, WatermarkState
 from windrow.streams.admission.watermark import decide
 from windrow.streams.entries import Entries

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from tests.live.stepping import law
 from windrow import Files, Memory, Session
 from windrow.errors import ExecutionError
-from windrow.spark.live.executors import bucket_steps, marked_files, marked_rows
-from windrow.spark.live.executors.marked_rows import MarkedFiles
+from windrow.spark.live.executors import bucket_steps
+from windrow.spark.live.executors.input import marked_files, marked_rows
+from windrow.spark.live.executors.input.marked_rows import MarkedFiles
 from windrow.spark.live.executors.packets import Graph
 from windrow.spark.scan.file_scan import READ_SETTING
 

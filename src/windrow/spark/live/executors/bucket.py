@@ -22,9 +22,9 @@ from windrow.spark.live.executors.as_bytes import from_bytes, to_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketState, Moment, Packet, Store, StreamMark
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
+from windrow.spark.live.executors.input.packing import LATE_AT
 from windrow.spark.live.executors.judging import Admission, Decisions, begun_mark, mark_of
 from windrow.spark.live.executors.onward import begun_at, crossing, rows_of, told
-from windrow.spark.live.executors.packing import LATE_AT
 from windrow.spark.live.executors.recent import Recent
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.input.entry_columns import TICKS

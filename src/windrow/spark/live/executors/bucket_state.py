@@ -35,7 +35,7 @@ StreamMark: TypeAlias = "EntrySummary | SharedWatermark"
 
 
 Packet: TypeAlias = "tuple[str, bytes | None]"
-"""A note and rows, as :mod:`.packing` makes them and a bucket emits them."""
+"""A note and rows, as :mod:`.input.packing` makes them and a bucket emits them."""
 
 
 class Store(Protocol):

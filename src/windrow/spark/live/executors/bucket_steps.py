@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 from windrow.spark.live.checkpoints.checkpoint import BUCKETS, CommittedBatch
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket_account import BucketAccount
+from windrow.spark.live.executors.input.marked_files import MarkedSources
+from windrow.spark.live.executors.input.packing import DATA, NOTE
 from windrow.spark.live.executors.judging import mark_of
-from windrow.spark.live.executors.marked_files import MarkedSources
 from windrow.spark.live.executors.packets import Graph
-from windrow.spark.live.executors.packing import DATA, NOTE
 from windrow.spark.live.executors.unpacking import is_of_rows
 from windrow.spark.live.input.ticks import TickFiles
 from windrow.spark.live.micro_batches.live_context import LiveContext

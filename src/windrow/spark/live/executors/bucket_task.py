@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from windrow.kernels.dividing import DerivedKey
 from windrow.spark.live.executors.bucket_state import BucketState, Moment, Store, StreamMark
-from windrow.spark.live.executors.marked_rows import MarkedFiles
+from windrow.spark.live.executors.input.marked_rows import MarkedFiles
 from windrow.streams import Ordering, WatermarkState
 from windrow.streams.entries import FOREVER
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket_state import StreamMark
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
-from windrow.spark.live.executors.packing import BOUNDED, INDEX, LIMIT, SEEN
+from windrow.spark.live.executors.input.packing import BOUNDED, INDEX, LIMIT, SEEN
 from windrow.spark.live.input.arrivals import decided_one_by_one, entries_in, with_idle
 from windrow.spark.logs.live_source import PLACE
 from windrow.streams.admission.parts import BatchPart, EntrySummary, judge_part

@@ -27,8 +27,8 @@ from windrow.spark.live.executors.bucket_state import (
     StoredState,
 )
 from windrow.spark.live.executors.bucket_task import BucketTask, Onward, OnwardRun
+from windrow.spark.live.executors.input.packing import divided, key_of
 from windrow.spark.live.executors.judging import mark_of
-from windrow.spark.live.executors.packing import divided, key_of
 from windrow.spark.live.executors.recent import Recent
 
 __all__ = ["RECENT", "advanced_onward", "begun_at", "bucket_of", "crossing", "rows_of", "told"]

@@ -27,8 +27,8 @@ from windrow.spark.live.executors.bucket_task import (
     Work,
 )
 from windrow.spark.live.executors.graphs.programs import Key
-from windrow.spark.live.executors.marked_files import MarkedSources
-from windrow.spark.live.executors.packing import BUCKET, DATA, LATE_AT, NOTE, PACKETS, pack
+from windrow.spark.live.executors.input.marked_files import MarkedSources
+from windrow.spark.live.executors.input.packing import BUCKET, DATA, LATE_AT, NOTE, PACKETS, pack
 from windrow.spark.live.executors.processor import BucketProcessor
 from windrow.spark.live.executors.unpacking import FILE, Form, late_rows, tables_of, written
 from windrow.spark.live.input.arrivals import VIOLATED

@@ -14,9 +14,9 @@ from windrow.errors import WindrowError
 from windrow.spark.live.executors import bucket, onward
 from windrow.spark.live.executors.bucket_state import Packet, Store
 from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.input.packing import BUCKET, DATA, NOTE
 from windrow.spark.live.executors.onward import bucket_of
 from windrow.spark.live.executors.owners import QueryPart, Workers, workers
-from windrow.spark.live.executors.packing import BUCKET, DATA, NOTE
 from windrow.spark.tasks.exchange import as_runtime_error
 
 __all__ = ["BucketProcessor"]

@@ -24,10 +24,10 @@ from windrow.spark.live.executors.graphs.programs import (
     keys_of,
     with_tables,
 )
-from windrow.spark.live.executors.onward_runs import WindowsOnward
 from windrow.spark.live.executors.packets import Graph, OnwardInput, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Form, Shape, outputs
-from windrow.spark.live.executors.windowed import BucketWindows, OverWindows
+from windrow.spark.live.executors.work.onward_runs import WindowsOnward
+from windrow.spark.live.executors.work.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.operators.ended_partitions import closings_of

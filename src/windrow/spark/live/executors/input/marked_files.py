@@ -18,7 +18,7 @@ from windrow.spark.jvm.bridge import BridgeError
 from windrow.spark.jvm.plans import hidden_columns, without_views
 from windrow.spark.jvm.streams import are_local, root_of, running_batch
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
-from windrow.spark.live.executors.marked_rows import EVERY, ROW, MarkedFiles
+from windrow.spark.live.executors.input.marked_rows import EVERY, ROW, MarkedFiles
 from windrow.spark.live.input.entry_columns import STREAM, in_one, inside, ticks_among
 from windrow.spark.live.input.file_order import origin
 from windrow.spark.live.sinks.sink import uri, write_one

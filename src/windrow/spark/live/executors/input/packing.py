@@ -19,7 +19,7 @@ from windrow.kernels.hashing import hashes
 from windrow.spark.live.executors.as_bytes import to_bytes
 from windrow.spark.live.executors.bucket_state import not_computed
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream
-from windrow.spark.live.executors.marked_rows import ROW, in_tables
+from windrow.spark.live.executors.input.marked_rows import ROW, in_tables
 from windrow.spark.live.input.arrivals import VIOLATED, read_patterns
 from windrow.spark.live.input.entry_columns import TICKS
 from windrow.spark.logs.live_source import BOUND, PRODUCER, PTIME

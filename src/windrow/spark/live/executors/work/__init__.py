@@ -1,0 +1,1 @@
+"""What buckets compute: windows in brackets, EMIT, one clause."""
