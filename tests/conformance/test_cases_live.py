@@ -88,7 +88,7 @@ def _entries(spark: SparkSession, case: Case, table: str, rowtime: str) -> pa.Ta
     return pa.concat_tables([rows.cast(schema), pa.table(end, schema=schema)])
 
 
-@pytest.mark.sampled(every=23)
+@pytest.mark.sampled(every=47)
 @pytest.mark.parametrize("host", ["driver", "executors"])
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in CASES])
 def test_case_as_it_arrives(spark: SparkSession, tmp_path: Path, case: Case, host: str) -> None:
