@@ -45,9 +45,9 @@ from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskSide, TaskStream
+from windrow.spark.live.executors.buckets.clause import BucketClause
 from windrow.spark.live.executors.input.packing import BUCKET, DATA, NOTE, pack
 from windrow.spark.live.executors.unpacking import is_of_rows
-from windrow.spark.live.executors.work.clause import BucketClause
 from windrow.spark.live.operators.clause_operator import ClauseKernel
 from windrow.spark.logs.session_streams import ROWTIME
 from windrow.streams import FOREVER, Ordering

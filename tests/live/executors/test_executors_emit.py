@@ -26,11 +26,11 @@ from windrow.spark.live.executors import bucket as buckets_of
 from windrow.spark.live.executors import onward
 from windrow.spark.live.executors.as_bytes import from_bytes
 from windrow.spark.live.executors.bucket import advanced
+from windrow.spark.live.executors.buckets import emitting
 from windrow.spark.live.executors.graphs.graph import graph_of
 from windrow.spark.live.executors.input import marked_rows
 from windrow.spark.live.executors.input.packing import DATA, NOTE, pack
 from windrow.spark.live.executors.unpacking import is_of_rows
-from windrow.spark.live.executors.work import emitting
 from windrow.spark.live.input.late_rows import late_columns
 from windrow.spark.logs.live_source import PTIME
 from windrow.testing import playing

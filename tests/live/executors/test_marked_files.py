@@ -178,13 +178,15 @@ def test_a_task_writes_the_file_of_a_micro_batch(start, tmp_path, monkeypatch):
     }  # fmt: skip
 
 
-def test_directories_have_values_and_names_are_no_patterns(spark, tmp_path):
+@pytest.mark.parametrize("own", [{}, {"w": [9]}])
+@pytest.mark.parametrize("host", ["driver", "executors"])
+def test_directories_have_values_and_names_are_no_patterns(spark, tmp_path, host, own):
     """Two streams over a folder: of one, `w` is in names of directories; the other has another column."""
     for at, name in enumerate(["w=1/a[1].parquet", "w=2/a1.parquet"]):
         path = tmp_path / "in" / name
         path.parent.mkdir(parents=True)
         time = pa.array([at * 10**6], pa.timestamp("us", "UTC"))
-        pq.write_table(pa.table({"k": [str(at)], "ts": time}), path)
+        pq.write_table(pa.table({"k": [str(at)], "ts": time, **own}), path)
         os.utime(path, (1_000_000_000 + at, 1_000_000_000 + at))
     session = Session(spark)
     for name, column in (("s", "w INT"), ("t", "u INT")):
@@ -192,7 +194,7 @@ def test_directories_have_values_and_names_are_no_patterns(spark, tmp_path):
         session.stream(name, rows, rowtime="ts")
     memory = Memory()
     before = spark.conf.get("spark.windrow.live.host", None)
-    spark.conf.set("spark.windrow.live.host", "executors")
+    spark.conf.set("spark.windrow.live.host", host)
     try:
         query = session.sql(
             "SELECT ISTREAM(s.k, s.w, t.u) FROM s [RANGE 1 DAY], t [RANGE 1 DAY] WHERE s.k = t.k"

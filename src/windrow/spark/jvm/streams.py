@@ -32,13 +32,10 @@ _PATIENCE = 10_000  # milliseconds; Spark itself waits as long for a process tha
 
 @dataclass(frozen=True)
 class StreamedFiles:
-    """A source of files: their format, its options by names in lower case, and whether directories have
-    values.
-    """
+    """A source of files: their format, and its options by names in lower case."""
 
     format: str
     options: dict[str, str]
-    has_directories: bool
 
 
 def streamed_files(frame: DataFrame) -> StreamedFiles | None:
@@ -49,7 +46,7 @@ def streamed_files(frame: DataFrame) -> StreamedFiles | None:
     if plan.nodeName() != "StreamingRelation":
         return None
     source = plan.dataSource()
-    return StreamedFiles(str(source.className()), options_of(source), bool(source.partitionColumns().size()))
+    return StreamedFiles(str(source.className()), options_of(source))
 
 
 def are_local(frame: DataFrame) -> bool:
@@ -83,6 +80,11 @@ class RunningScan:
     """The operator of a micro-batch that reads files."""
 
     _scan: Any
+
+    @property
+    def has_values(self) -> bool:
+        """Whether it takes values of columns from the names of directories."""
+        return bool(self._scan.relation().partitionSchema().size())
 
     @property
     def number_of_files(self) -> int:

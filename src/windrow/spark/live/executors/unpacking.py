@@ -19,8 +19,8 @@ from windrow.kernels.incremental import Times, changes, netted
 from windrow.kernels.zset.relation import AT, DIFF, ENTER, LEAVE, NEVER
 from windrow.plan.arrow_types import arrow_type
 from windrow.spark.live.executors.as_bytes import from_bytes
+from windrow.spark.live.executors.buckets.windowed import EARLIER
 from windrow.spark.live.executors.input.packing import DATA, NOTE
-from windrow.spark.live.executors.work.windowed import EARLIER
 from windrow.spark.live.operators.envelopes import enveloped, inserted
 from windrow.spark.relations.time_varying_relation import columns_of
 

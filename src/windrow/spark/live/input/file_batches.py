@@ -58,7 +58,7 @@ def format_of(frame: DataFrame) -> str | None:
     :class:`FileColumns`; None for other DataFrames, and for files that only Spark can read.
     """
     source = streamed_files(frame)
-    if source is None or source.has_directories:
+    if source is None:
         return None
     options = {name: value for name, value in source.options.items() if name not in _OPTIONS}
     has_header = source.format == "csv" and options.pop("header", "false").lower() == "true"
@@ -187,6 +187,6 @@ def _batch(spark: SparkSession, count: int) -> FileBatch | None:
 
 def _files(scan: RunningScan) -> list[tuple[str, int, int]] | None:
     found = list(itertools.islice(scan.files(), _MOST_FILES + 1))
-    if len(found) > _MOST_FILES:
+    if len(found) > _MOST_FILES or scan.has_values:
         return None
     return [(local_path(path), start, length) for _, path, start, length in sorted(found)]

@@ -19,10 +19,10 @@ from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.analysis.keyed_rows import travelling_schema
 from windrow.spark.clauses.batch import Bound, BoundWindow
 from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.buckets.clause import BucketClause, Chosen
 from windrow.spark.live.executors.graphs.programs import Key, key_labels, keys_of
 from windrow.spark.live.executors.packets import Graph, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Form, Unchanged, outputs
-from windrow.spark.live.executors.work.clause import BucketClause, Chosen
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.around_clause import AroundClause
 from windrow.spark.live.operators.ended_partitions import closings_of

@@ -19,6 +19,10 @@ from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.collected import is_plain
 from windrow.spark.gateway import Gateway
 from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.buckets.droppable_rows import DroppableRows, droppable_rows_of
+from windrow.spark.live.executors.buckets.emit_punctuation import EmitPunctuation
+from windrow.spark.live.executors.buckets.emitting import Emits, Judge
+from windrow.spark.live.executors.buckets.onward_runs import EmitsOnward
 from windrow.spark.live.executors.graphs.programs import (
     DividedTwice,
     Key,
@@ -29,10 +33,6 @@ from windrow.spark.live.executors.graphs.programs import (
 )
 from windrow.spark.live.executors.packets import Graph, OnwardInput, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Form, Unchanged, outputs
-from windrow.spark.live.executors.work.droppable_rows import DroppableRows, droppable_rows_of
-from windrow.spark.live.executors.work.emit_punctuation import EmitPunctuation
-from windrow.spark.live.executors.work.emitting import Emits, Judge
-from windrow.spark.live.executors.work.onward_runs import EmitsOnward
 from windrow.spark.live.input.entry_columns import inside
 from windrow.spark.live.micro_batches.late_for_groups import judging
 from windrow.spark.live.operators.emit_program import MARK, EmitProgram, EmitSource, first_part

@@ -16,6 +16,8 @@ from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.analysis.collations import collated
 from windrow.spark.live.checkpoints.stored_tables import stored_tables
 from windrow.spark.live.executors.bucket_task import BucketTask
+from windrow.spark.live.executors.buckets.onward_runs import WindowsOnward
+from windrow.spark.live.executors.buckets.windowed import BucketWindows, OverWindows
 from windrow.spark.live.executors.graphs.programs import (
     DividedTwice,
     Key,
@@ -26,8 +28,6 @@ from windrow.spark.live.executors.graphs.programs import (
 )
 from windrow.spark.live.executors.packets import Graph, OnwardInput, RetainedInput, numbered
 from windrow.spark.live.executors.unpacking import Form, Shape, outputs
-from windrow.spark.live.executors.work.onward_runs import WindowsOnward
-from windrow.spark.live.executors.work.windowed import BucketWindows, OverWindows
 from windrow.spark.live.input.entry_columns import STREAM, inside
 from windrow.spark.live.micro_batches.windowed_columns import WindowedColumns
 from windrow.spark.live.operators.ended_partitions import closings_of

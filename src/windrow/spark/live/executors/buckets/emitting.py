@@ -27,8 +27,8 @@ from windrow.kernels.zset.relation import NEVER
 from windrow.spark.live.executors.bucket_account import BucketAccount
 from windrow.spark.live.executors.bucket_state import BucketWindow, Moment, Store, StoredState, not_here
 from windrow.spark.live.executors.bucket_task import BucketTask, TaskStream
-from windrow.spark.live.executors.work.droppable_rows import DroppableRows
-from windrow.spark.live.executors.work.emit_punctuation import BucketPunctuation, EmitPunctuation
+from windrow.spark.live.executors.buckets.droppable_rows import DroppableRows
+from windrow.spark.live.executors.buckets.emit_punctuation import BucketPunctuation, EmitPunctuation
 from windrow.spark.live.input.arrivals import VIOLATED
 from windrow.spark.live.micro_batches.emit_rows import FINAL_FROM
 from windrow.spark.live.micro_batches.late_for_groups import late_by

@@ -18,7 +18,7 @@ from windrow.kernels.zset.time_windows import of_ticks
 from windrow.plan.event_time import Closed, ClosedKeys
 from windrow.spark.analysis.arrow_columns import in_memory
 from windrow.spark.live.executors.bucket_state import not_here
-from windrow.spark.live.executors.work.emit_punctuation import BucketPunctuation
+from windrow.spark.live.executors.buckets.emit_punctuation import BucketPunctuation
 from windrow.spark.live.micro_batches.session_rows import alike, ended, window_of
 from windrow.spark.live.operators.watermark_conditions import WatermarkConditions, where_true
 from windrow.spark.live.plans.emit_queries import EmittedPlan

@@ -12,8 +12,8 @@ from windrow.algebra.watermarks import WatermarkHistory as Marks
 from windrow.kernels.incremental import Program, Run, Times, UnmatchedError, over_panes
 from windrow.spark.live.executors.bucket_state import Moment, not_here
 from windrow.spark.live.executors.bucket_task import TaskStream, frontier_of
-from windrow.spark.live.executors.work.emitting import moved_marks, reached_by, run_of
-from windrow.spark.live.executors.work.windowed import as_output
+from windrow.spark.live.executors.buckets.emitting import moved_marks, reached_by, run_of
+from windrow.spark.live.executors.buckets.windowed import as_output
 from windrow.spark.live.operators.emit_program import EmitProgram, EmitRun
 from windrow.spark.live.operators.incremental_plan import unstable
 
