@@ -178,7 +178,7 @@ def test_a_task_writes_the_file_of_a_micro_batch(start, tmp_path, monkeypatch):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("own", [{}, {"w": [9]}])
+@pytest.mark.parametrize("own", [{}, {"w": pa.array([9], pa.int32())}])
 @pytest.mark.parametrize("host", ["driver", "executors"])
 def test_directories_have_values_and_names_are_no_patterns(spark, tmp_path, host, own):
     """Two streams over a folder: of one, `w` is in names of directories; the other has another column."""
